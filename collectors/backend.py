@@ -1,0 +1,183 @@
+"""What is under test: a memory store, or an agent with one, behind a handful of verbs.
+
+An adapter is one file in `backends/` and one row in `BACKENDS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from collectors.suite import Memory, Scope
+
+CAPABILITIES = frozenset(
+    {"amend", "forget", "forget_user", "count", "legs", "say", "durable", "concurrent", "deterministic", "ids"}
+)
+"""What a backend may declare, never found by hasattr. amend, forget, forget_user, count, say: the verb of
+that name works. legs: `recall` can ask one index alone. durable: what was planted survives `close`.
+concurrent: verbs are thread-safe across namespaces. deterministic: equal calls give equal answers.
+ids: the ids planted come back on the hits."""
+
+
+class BackendError(Exception):
+    """A call that failed. `permanent` ones (a bad key, a missing package) are never retried."""
+
+    def __init__(self, message: str, *, permanent: bool = False) -> None:
+        super().__init__(message)
+        self.permanent = permanent
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a call cost: model calls, tokens, money (USD)."""
+
+    calls: int = 0
+    tokens: int = 0
+    money: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(self.calls + other.calls, self.tokens + other.tokens, self.money + other.money)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One memory that came back. `id` is the planted id where the backend declares `ids`; `score` is the
+    backend's own, higher is better, None where it gives none."""
+
+    id: str
+    text: str
+    score: float | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """An answer: hits best first, exactly as the backend returned them."""
+
+    hits: tuple[Hit, ...]
+    usage: Usage = Usage()
+    reply: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What came back for one probe, raw. Exactly one of `error` and an answer holds: an errored probe has
+    no hits to score. `skipped` names the capability whose lack makes the probe not applicable.
+    `latency_ms` is of the call that answered; `attempts` counts the calls made."""
+
+    hits: tuple[Hit, ...] = ()
+    reply: str | None = None
+    latency_ms: float | None = None
+    attempts: int = 1
+    usage: Usage = Usage()
+    error: str | None = None
+    skipped: str | None = None
+
+
+class Backend(Protocol):
+    """The verbs. Those below `close` are called only where `capabilities` declares them."""
+
+    capabilities: frozenset[str]
+    legs: tuple[str, ...] = ()
+    """Names of the indexes that `recall` can ask alone and that `count` counts."""
+
+    def reset(self, scope: Scope) -> None:
+        """Make the namespace and leave it empty; refuse one that memtrend did not create."""
+        ...
+
+    def remember(self, scope: Scope, memories: Sequence[Memory]) -> Usage:
+        """Plant memories of one user and session. Never retried in place."""
+        ...
+
+    def settle(self, scope: Scope) -> None:
+        """Return when what was planted can be found, or raise `BackendError`."""
+        ...
+
+    def recall(self, scope: Scope, query: str, k: int, leg: str | None = None) -> Recall:
+        """The k best memories for the query within the scope, best first."""
+        ...
+
+    def close(self) -> None:
+        """Give back what was opened; with `durable`, opening again finds what was planted."""
+        ...
+
+    def amend(self, scope: Scope, id: str, text: str) -> None:
+        raise undeclared(self, "amend")
+
+    def forget(self, scope: Scope, ids: Sequence[str]) -> None:
+        raise undeclared(self, "forget")
+
+    def forget_user(self, scope: Scope) -> None:
+        raise undeclared(self, "forget_user")
+
+    def count(self, scope: Scope) -> Mapping[str, int]:
+        """Memories in the namespace, of all users, by index."""
+        raise undeclared(self, "count")
+
+    def say(self, scope: Scope, turn: str) -> Recall:
+        raise undeclared(self, "say")
+
+    def versions(self) -> Mapping[str, str]:
+        """What only the backend knows of itself: server version, container digest, model names."""
+        return {}
+
+
+def undeclared(backend: object, verb: str) -> BackendError:
+    return BackendError(f"{type(backend).__name__} does not declare {verb!r}", permanent=True)
+
+
+@dataclass(frozen=True, slots=True)
+class BackendConfig:
+    """A configured backend, an *instance*: one name, one lease. Picklable.
+
+    `type` is a row of `BACKENDS` or "package.module:Class"; `options` are the vendor's own, verbatim;
+    `embedder` is the embedder's specification (see `embedding.py`); `directory` is where a store on disk
+    may live, None keeps it in memory.
+    """
+
+    name: str
+    type: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    embedder: str | Mapping[str, Any] = "wordllama"
+    directory: Path | None = None
+
+
+BACKENDS = {
+    "keyword": "collectors.backends.keyword:Keyword",
+    "dense": "collectors.backends.dense:Dense",
+    "hybrid": "collectors.backends.hybrid:Hybrid",
+    "nothing": "collectors.backends.floors:Nothing",
+    "everything": "collectors.backends.floors:Everything",
+    "mem0": "collectors.backends.mem0:Mem0",
+}
+"""Type -> dotted path of a class whose constructor takes a `BackendConfig`. Imported on use."""
+
+NAMESPACE_PREFIX = "memtrend-"
+"""Every namespace begins with this; `reset` refuses any other."""
+
+
+def open_backend(config: BackendConfig) -> Backend:
+    """Open an instance. Raises `BackendError(permanent=True)` for an unknown type or a missing package."""
+    if config.type in BACKENDS:
+        backend: Backend = _resolve(BACKENDS[config.type])(config)
+        return backend
+    if ":" not in config.type:
+        known = ", ".join(sorted(BACKENDS))
+        raise BackendError(
+            f'backend {config.name}: unknown type {config.type!r}; known: {known}, or "package.module:Class"',
+            permanent=True,
+        )
+    from collectors.backends.custom import adapt
+
+    return adapt(_resolve(config.type), config)
+
+
+def _resolve(path: str) -> Any:
+    module, _, name = path.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise BackendError(f"cannot load {path}: {error}", permanent=True) from error

@@ -1,0 +1,236 @@
+"""The words of a suite: memories, steps, probes, scenarios. Pure data, picklable, no I/O but `load`.
+
+A suite is a list of scenarios. A scenario is a list of steps: it plants memories and probes them.
+One probe is one case is one row. Every suite kind is a *reader* that turns its files into this;
+nothing after the reader knows the kind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+DEFAULT_USER = "user"
+
+
+class SuiteError(Exception):
+    """A suite that cannot be loaded. The message names file, line, field and what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One thing to remember. `at` is event time (aware), not the time of planting."""
+
+    id: str
+    text: str
+    role: str = "user"
+    at: datetime | None = None
+    user: str = DEFAULT_USER
+    domain: str | None = None
+    session: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where a call is made. The namespace is memtrend's own box, one a scenario; user, domains and
+    session are what the backend itself must keep apart, and so are under test. No domains: all of them;
+    no session: all of the user's."""
+
+    namespace: str
+    user: str = DEFAULT_USER
+    domains: tuple[str, ...] = ()
+    session: str | None = None
+
+
+Kind = Literal["any", "all", "unwanted", "unwanted_first", "only", "at_most", "exactly"]
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What must, or must not, come back: by pattern (a case-insensitive regular expression) or by id.
+
+    any: one of the patterns in the first k | all: each pattern and id in the first k |
+    unwanted: none of them in the first k | unwanted_first: none of them in the first hit |
+    only: exactly these ids, of all that came back | at_most, exactly: `n` hits, of all that came back.
+    `section` names the part of a structured answer that is meant; None is the plain list of hits.
+    """
+
+    kind: Kind
+    patterns: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    n: int | None = None
+    section: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plant:
+    memories: tuple[Memory, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Amend:
+    """Only the text changes; id, user, times and metadata must survive."""
+
+    id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetUser:
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Sets the session of the later steps."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reopen:
+    """Close the backend and open it again: durability."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A question with what is expected of the answer. `session` None is the session of the last
+    `Session` step; `all_sessions` asks over all of the user's. `story` holds the case's own steps before
+    the question, without the background memories, for a person to read."""
+
+    case: str
+    query: str
+    expectations: tuple[Expectation, ...]
+    k: int = 5
+    user: str = DEFAULT_USER
+    domains: tuple[str, ...] = ()
+    session: str | None = None
+    all_sessions: bool = False
+    leg: str | None = None
+    abstain: bool = False
+    critical: bool = False
+    cluster: str | None = None
+    tags: tuple[str, ...] = ()
+    source: str = ""
+    hash: str = ""
+    background: str = ""
+    story: tuple[Step, ...] = ()
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Capabilities without which the question cannot be judged."""
+        by_id = any(expectation.ids for expectation in self.expectations)
+        return frozenset({"ids"}) if by_id else frozenset()
+
+
+Step = Plant | Amend | Forget | ForgetUser | Session | Reopen | Probe
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Steps in one fresh namespace: the unit of isolation, of concurrency, of retry and of resume."""
+
+    id: str
+    steps: tuple[Step, ...]
+
+    @property
+    def probes(self) -> tuple[Probe, ...]:
+        return tuple(step for step in self.steps if isinstance(step, Probe))
+
+    @property
+    def plants(self) -> int:
+        return sum(len(step.memories) for step in self.steps if isinstance(step, Plant))
+
+    @property
+    def reopens(self) -> bool:
+        return any(isinstance(step, Reopen) for step in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """`version` is a hash of the cases: two suites of one version ask the same questions.
+    `origin` is "own" for a team's cases, "starter" for those we ship, "published" for a benchmark."""
+
+    name: str
+    kind: str
+    scenarios: tuple[Scenario, ...]
+    origin: str = "own"
+    path: str = ""
+
+    @property
+    def version(self) -> str:
+        return digest([self.kind, sorted((probe.case, probe.hash) for probe in self.probes)])
+
+    @property
+    def probes(self) -> Iterator[Probe]:
+        return (probe for scenario in self.scenarios for probe in scenario.probes)
+
+    @property
+    def plants(self) -> int:
+        return sum(scenario.plants for scenario in self.scenarios)
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteConfig:
+    """Where a suite comes from. `only` and `without` select cases by tag."""
+
+    name: str
+    path: Path
+    kind: str = "golden"
+    only: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    origin: str = "own"
+
+
+SHIPPED_DIR = Path(__file__).parent / "suites"
+
+SHIPPED = {
+    suite.name: suite
+    for suite in (
+        SuiteConfig("golden", SHIPPED_DIR / "golden", origin="starter"),
+        SuiteConfig("smoke", SHIPPED_DIR / "golden", only=("smoke",), origin="starter"),
+        SuiteConfig("contract", SHIPPED_DIR / "contract", origin="starter"),
+    )
+}
+
+READERS = {"golden": "collectors.suites.golden:read"}
+"""Kind -> its reader: a function (SuiteConfig) -> tuple of scenarios."""
+
+
+def load(config: SuiteConfig) -> Suite:
+    """Read a suite by its kind's reader. Raises `SuiteError` for anything malformed, missing or empty."""
+    if config.kind not in READERS:
+        raise SuiteError(f"suite {config.name}: unknown kind {config.kind!r}; known: {', '.join(sorted(READERS))}")
+    module, _, function = READERS[config.kind].partition(":")
+    scenarios = getattr(import_module(module), function)(config)
+    suite = Suite(config.name, config.kind, scenarios, config.origin, str(config.path))
+    _refuse_empty_or_doubled(suite)
+    return suite
+
+
+def _refuse_empty_or_doubled(suite: Suite) -> None:
+    seen: set[str] = set()
+    for probe in suite.probes:
+        if probe.case in seen:
+            raise SuiteError(f"suite {suite.name}: case id {probe.case!r} occurs twice; ids must be unique")
+        seen.add(probe.case)
+    if not seen:
+        raise SuiteError(f"suite {suite.name}: no cases in {suite.path}; check the path and the tags selected")
+
+
+def digest(value: Any) -> str:
+    """First 16 hex digits of the SHA-256 of a JSON value with sorted keys."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
