@@ -1,0 +1,6 @@
+PYTHON ?= python3
+EXTRAS ?=
+
+.PHONY: install
+install:
+	@$(PYTHON) scripts/install.py $(EXTRAS)
