@@ -1,6 +1,51 @@
+# memtrend: `make` lists what there is.
 PYTHON ?= python3
 EXTRAS ?=
+ARGS ?=
 
-.PHONY: install
-install:
-	@$(PYTHON) scripts/install.py $(EXTRAS)
+INSTALL = $(PYTHON) scripts/install.py
+# Everything that some test, check or figure needs.
+WORKSHOP = bench build lint mem0 minilm test
+
+.PHONY: help install up test lint lock bench screenshots clean python
+
+help: ## list the targets
+	@echo 'make TARGET [EXTRAS="mem0 minilm"] [ARGS="..."] [PYTHON=python3.12]'
+	@sed -n 's/^\([a-z]*\):[^#]*## /  \1\t/p' Makefile | expand -t 16
+
+install: python ## make .venv from the lock, with EXTRAS
+	@$(INSTALL) $(EXTRAS)
+
+up: install ## run the suites, collect and serve the dashboard; ARGS go to memtrend up
+	@exec .venv/bin/memtrend up $(ARGS)
+
+test: python ## everything the tests need, then the tests; ARGS go to pytest
+	@$(INSTALL) --browser $(WORKSHOP)
+	@exec .venv/bin/pytest $(ARGS)
+
+lint: python ## style, types, layers, and whether the lock fits
+	@$(INSTALL) $(WORKSHOP)
+	@.venv/bin/ruff check --quiet
+	@.venv/bin/ruff format --quiet --check
+	@.venv/bin/mypy --no-error-summary
+	@.venv/bin/lint-imports --no-logo
+	@$(PYTHON) scripts/lock.py --check
+
+lock: python ## compile requirements.lock; ARGS=--upgrade moves it to the newest
+	@$(INSTALL) lint
+	@$(PYTHON) scripts/lock.py $(ARGS)
+
+bench: python ## print the figures of benchmarks/
+	@$(INSTALL) $(WORKSHOP)
+	@set -e; for script in benchmarks/bench_*.py; do .venv/bin/python "$$script" $(ARGS); done
+
+screenshots: python ## draw every page with Chromium
+	@$(INSTALL) --browser $(WORKSHOP)
+	@exec .venv/bin/python scripts/screenshots.py $(ARGS)
+
+clean: ## remove .venv and what tools left; databases and suites stay
+	@rm -rf .venv dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find store collectors dashboard tests benchmarks scripts -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+python:
+	@command -v $(PYTHON) >/dev/null || { echo 'make: $(PYTHON) is missing: apt install python3 python3-venv' >&2; exit 1; }

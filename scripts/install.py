@@ -1,9 +1,10 @@
-"""Make .venv from the lock: `python3 scripts/install.py [EXTRA ...]`.
+"""Make .venv from the lock: `python3 scripts/install.py [--browser] [EXTRA ...]`.
 
 pip brings nothing but uv, at the version and hashes that requirements.lock names; uv does the rest, from the
 registries that pip is set up for. The extras add up: an environment that once held mem0 keeps it, at the
 version of the newest lock. A record in .venv of what was installed makes a call that has nothing to do cheap.
-An environment that works is kept, whatever Python this is; `make clean` first to change it.
+An environment that works is kept, whatever Python this is; `make clean` first to change it. --browser also
+sees to Debian's Chromium.
 Runs on any Python 3, to be able to say which one is needed.
 """
 
@@ -23,19 +24,26 @@ PYTHON = os.path.join(VENV, "bin", "python")
 UV = os.path.join(VENV, "bin", "uv")
 
 
-def main(extras):
+def main(arguments):
     if sys.version_info < (3, 11):
         stop(
             "Python %d.%d is too old: memtrend needs 3.11 or newer" % sys.version_info[:2],
             "install one (python3 of Debian 12 or newer will do), then: make install PYTHON=/path/to/python3",
         )
     os.chdir(ROOT)
-    with open(ROOT + "/scripts/install.py") as lock:
+    with open("requirements.lock") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two at once would write over each other
-        before = recorded()
-        wanted = {"inputs": fingerprint(), "extras": sorted(set(extras) | set(before.get("extras", [])))}
-        if wanted != before:
-            install(wanted)
+        if "--browser" in arguments and not shutil.which("chromium"):
+            apt_install("chromium", "the browser needs Chromium")
+        ensure({argument for argument in arguments if argument != "--browser"})
+
+
+def ensure(extras):
+    """Install unless the record says that .venv holds just that already."""
+    before = recorded()
+    wanted = {"inputs": fingerprint(), "extras": sorted(extras.union(before.get("extras", [])))}
+    if wanted != before:
+        install(wanted)
 
 
 def recorded():
@@ -67,7 +75,7 @@ def install(wanted):
     bootstrap_uv()
     quiet = [] if sys.stderr.isatty() else ["--quiet"]
     locked = ["-c", "requirements.lock", "-b", "requirements.lock"]
-    run([UV, "pip", "install", "--python", PYTHON] + quiet + locked + ["-e", "." + extras], environment)
+    run([UV, "pip", "install", "--python", PYTHON, *quiet, *locked, "-e", "." + extras], environment)
     with open(RECORD, "w") as file:
         json.dump(wanted, file)
 
@@ -75,7 +83,8 @@ def install(wanted):
 def works():
     """Whether .venv has a Python that is new enough, and that stands where this checkout stands."""
     test = "import pip, sys; sys.exit(sys.version_info < (3, 11) or sys.prefix != sys.argv[1])"
-    return os.path.exists(PYTHON) and subprocess.call([PYTHON, "-c", test, VENV], stderr=subprocess.DEVNULL) == 0
+    command = [PYTHON, "-c", test, VENV]
+    return os.path.exists(PYTHON) and subprocess.call(command, stderr=subprocess.DEVNULL) == 0
 
 
 def create():
@@ -106,7 +115,7 @@ def bootstrap_uv():
         file.write(pinned)
         file.flush()
         pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "-qq"]
-        run(pip + ["install", "--no-deps", "--require-hashes", "-r", file.name])
+        run([*pip, "install", "--no-deps", "--require-hashes", "-r", file.name])
 
 
 def locked_requirement(name):
