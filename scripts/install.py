@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import shutil
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -98,11 +99,15 @@ def create():
 def apt_install(package, problem):
     """Install a Debian package where that is ours to do, else name it."""
     if os.geteuid() != 0 or not shutil.which("apt-get"):
-        stop(problem, "apt install %s, then the same command again" % package)
+        stop(problem, "as root: apt install %s, then the same command again" % package)
     print("%s: installing %s" % (problem, package), flush=True)
     environment = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
     run(["apt-get", "update", "-qq"], environment)
-    run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", package], environment)
+    run(
+        ["apt-get", "install", "-y", "-qq", "--no-install-recommends", package],
+        environment,
+        subprocess.DEVNULL,
+    )
 
 
 def bootstrap_uv():
@@ -153,7 +158,15 @@ def uv_settings(pip):
     settings = {name: value for name, value in pairs.items() if value}
     settings["UV_INDEX_STRATEGY"] = "unsafe-best-match"  # as pip: all indexes alike; the hashes make it safe
     settings["UV_PYTHON_DOWNLOADS"] = "never"
+    if system_certificates():
+        settings["UV_SYSTEM_CERTS"] = "true"  # as pip; uv's own list knows no company's certificate
     return settings
+
+
+def system_certificates():
+    """Whether this machine has a list of certificates; a bare container has none."""
+    paths = ssl.get_default_verify_paths()
+    return bool(paths.cafile or (paths.capath and os.listdir(paths.capath)))
 
 
 def existing(places):
@@ -164,8 +177,8 @@ def existing(places):
             yield place
 
 
-def run(command, environment=None):
-    code = subprocess.call(command, env=environment)
+def run(command, environment=None, stdout=None):
+    code = subprocess.call(command, env=environment, stdout=stdout)
     if code != 0:
         stop("this failed with exit code %d: %s" % (code, " ".join(command)), "see its message above")
 

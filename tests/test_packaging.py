@@ -171,8 +171,9 @@ def test_look_is_the_same_in_a_checkout():
     assert (ROOT / ".streamlit" / "config.toml").samefile(LOOK)
 
 
-def test_pip_settings_reach_uv(install, tmp_path):
-    """pip's index, mirrors, folders, hosts, proxy and certificate reach uv under its names."""
+def test_pip_settings_reach_uv(install, tmp_path, monkeypatch):
+    """pip's index, mirrors, folders, hosts, proxy and certificates reach uv under its names."""
+    monkeypatch.setattr(install, "system_certificates", lambda: True)
     assert install.uv_settings(
         {
             "index-url": "https://main.example/simple",
@@ -193,6 +194,7 @@ def test_pip_settings_reach_uv(install, tmp_path):
         "ALL_PROXY": "http://proxy.example:3128",
         "UV_INDEX_STRATEGY": "unsafe-best-match",
         "UV_PYTHON_DOWNLOADS": "never",
+        "UV_SYSTEM_CERTS": "true",
     }
 
 
@@ -249,8 +251,18 @@ def test_extras_add_up(install, monkeypatch):
 def test_a_missing_package_is_named_to_who_may_not_install_it(install, monkeypatch):
     """Without root, what is missing ends in the command that brings it."""
     monkeypatch.setattr(install.os, "geteuid", lambda: 1000)
-    with pytest.raises(SystemExit, match="cannot make environments: apt install python3-venv"):
+    with pytest.raises(SystemExit, match="cannot make environments: as root: apt install python3-venv"):
         install.apt_install("python3-venv", "this Python cannot make environments")
+
+
+def test_what_makes_environments_is_seen_to_first(install, monkeypatch):
+    """A Python without ensurepip, as Debian ships it, gets python3-venv before the environment is made."""
+    steps = []
+    monkeypatch.setitem(sys.modules, "ensurepip", None)
+    monkeypatch.setattr(install, "apt_install", lambda package, _problem: steps.append(package))
+    monkeypatch.setattr(install, "run", lambda command: steps.append(command[1:3]))
+    install.create()
+    assert steps == ["python3-venv", ["-m", "venv"]]
 
 
 def test_an_old_python_is_told_what_is_needed(install, monkeypatch):
