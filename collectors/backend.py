@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from collectors.suite import Memory, Scope
 
 CAPABILITIES = frozenset(
-    {"amend", "forget", "forget_user", "count", "legs", "say", "durable", "concurrent", "deterministic", "ids"}
+    "amend forget forget_user count legs say durable concurrent deterministic ids".split()  # noqa: SIM905
 )
 """What a backend may declare, never found by hasattr. amend, forget, forget_user, count, say: the verb of
 that name works. legs: `recall` can ask one index alone. durable: what was planted survives `close`.
@@ -172,7 +172,8 @@ def open_backend(config: BackendConfig) -> Backend:
         )
     from collectors.backends.custom import adapt
 
-    return adapt(_resolve(config.type), config)
+    adapted: Backend = adapt(_resolve(config.type), config)
+    return adapted
 
 
 def _resolve(path: str) -> Any:

@@ -212,7 +212,8 @@ READERS = {"golden": "collectors.suites.golden:read"}
 def load(config: SuiteConfig) -> Suite:
     """Read a suite by its kind's reader. Raises `SuiteError` for anything malformed, missing or empty."""
     if config.kind not in READERS:
-        raise SuiteError(f"suite {config.name}: unknown kind {config.kind!r}; known: {', '.join(sorted(READERS))}")
+        known = ", ".join(sorted(READERS))
+        raise SuiteError(f"suite {config.name}: unknown kind {config.kind!r}; known: {known}")
     module, _, function = READERS[config.kind].partition(":")
     scenarios = getattr(import_module(module), function)(config)
     suite = Suite(config.name, config.kind, scenarios, config.origin, str(config.path))
@@ -227,7 +228,9 @@ def _refuse_empty_or_doubled(suite: Suite) -> None:
             raise SuiteError(f"suite {suite.name}: case id {probe.case!r} occurs twice; ids must be unique")
         seen.add(probe.case)
     if not seen:
-        raise SuiteError(f"suite {suite.name}: no cases in {suite.path}; check the path and the tags selected")
+        raise SuiteError(
+            f"suite {suite.name}: no cases in {suite.path}; check the path and the selected tags"
+        )
 
 
 def digest(value: Any) -> str:

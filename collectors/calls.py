@@ -1,0 +1,153 @@
+"""Calls to a backend that may hang, fail or be interrupted."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import Any, NamedTuple, TypeVar
+
+import stamina
+
+from collectors.backend import Backend, BackendConfig, BackendError, open_backend
+
+T = TypeVar("T")
+
+POLL_S = 0.2
+GRACE_S = 5.0
+"""How long a call in flight may go on after a stop was asked for: a checkpoint is promised within 10 s."""
+
+PROGRAMMING_ERRORS = (TypeError, AttributeError, NameError, NotImplementedError, ImportError)
+"""Raised by a backend, these mean a bug that asking again does not mend."""
+
+
+class Stopped(Exception):
+    """The run was asked to stop; the scenario in flight is thrown away."""
+
+
+class CallTimeout(Exception):
+    """A call that did not come back in time; its thread, and with it the instance, is left behind."""
+
+
+class Timed(NamedTuple):
+    value: Any
+    ms: float
+
+
+class Line:
+    """One daemon thread on which calls are made, so that one that hangs can be left behind. Calls of a
+    line never overlap; the time of each is taken on its own thread."""
+
+    def __init__(self, timeout_s: float, stop: threading.Event) -> None:
+        self.timeout_s, self.stop = timeout_s, stop
+        self._jobs: SimpleQueue[tuple[Future[Timed], Callable[[], Any]] | None] = SimpleQueue()
+        threading.Thread(target=self._work, name="memtrend-calls", daemon=True).start()
+
+    def _work(self) -> None:
+        while job := self._jobs.get():
+            future, call = job
+            started = time.perf_counter()
+            try:
+                value = call()
+            except BaseException as error:  # noqa: BLE001  whatever a backend raises belongs to its caller
+                future.set_exception(error)
+            else:
+                future.set_result(Timed(value, (time.perf_counter() - started) * 1000))
+
+    def __call__(self, call: Callable[[], Any]) -> Timed:
+        """Raises what the call raises, `CallTimeout`, or `Stopped`."""
+        future: Future[Timed] = Future()
+        self._jobs.put((future, call))
+        deadline = time.monotonic() + self.timeout_s
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                return future.result(timeout=max(0.0, min(POLL_S, left)))
+            except FutureTimeout:
+                if future.done():  # the backend itself raised TimeoutError
+                    raise
+            if left <= 0:
+                raise CallTimeout(f"no answer within {self.timeout_s:g} s")
+            if self.stop.is_set():
+                deadline = min(deadline, time.monotonic() + GRACE_S)
+                self._wait_for_the_last(future, deadline)
+
+    def _wait_for_the_last(self, future: Future[Timed], deadline: float) -> None:
+        """Give a call in flight its grace, then stop whatever it did."""
+        with suppress(FutureTimeout):
+            future.exception(timeout=max(0.0, deadline - time.monotonic()))
+        raise Stopped
+
+    def close(self) -> None:
+        self._jobs.put(None)
+
+
+def is_transient(error: Exception) -> bool:
+    """Whether asking again may help: not after a permanent error, a bug, a timeout or a stop."""
+    if isinstance(error, BackendError):
+        return not error.permanent
+    return not isinstance(error, (*PROGRAMMING_ERRORS, CallTimeout, Stopped))
+
+
+class Attempted(NamedTuple):
+    """`value` None and `error` set: every attempt failed."""
+
+    value: Any
+    ms: float | None
+    attempts: int
+    error: Exception | None
+
+
+def attempt(line: Line, call: Callable[[], Any], attempts: int) -> Attempted:
+    """Call, and again after transient errors with growing pauses. Raises `CallTimeout` and `Stopped`."""
+    made = 0
+    try:
+        for again in stamina.retry_context(on=is_transient, attempts=attempts, timeout=None, wait_max=2.0):
+            with again:
+                made += 1
+                timed = line(call)
+    except (CallTimeout, Stopped):
+        raise
+    except Exception as error:  # noqa: BLE001  an adapter may raise anything; it becomes the case's error
+        return Attempted(None, None, made, error)
+    return Attempted(timed.value, timed.ms, made, None)
+
+
+class Instance:
+    """A configured backend with at most one open handle that is handed out. After a call that hung the
+    handle is abandoned: scenarios in flight keep theirs, later ones get a new one."""
+
+    def __init__(
+        self, config: BackendConfig, open: Callable[[BackendConfig], Backend] = open_backend
+    ) -> None:
+        self.config, self._open = config, open
+        self._lock = threading.Lock()
+        self._current: Backend | None = None
+
+    def handle(self) -> Backend:
+        with self._lock:
+            if self._current is None:
+                self._current = self._open(self.config)
+            return self._current
+
+    def abandon(self) -> None:
+        with self._lock:
+            self._current = None
+
+    def close(self) -> None:
+        with self._lock:
+            current, self._current = self._current, None
+        if current is not None:
+            current.close()
+
+
+def describe(error: BaseException) -> str:
+    """`Kind: message`, first 500 characters. Our own errors speak for themselves."""
+    text = str(error) or "no message"
+    return (text if isinstance(error, BackendError | CallTimeout) else f"{type(error).__name__}: {text}")[
+        :500
+    ]

@@ -1,0 +1,102 @@
+"""Asking again, untimed, after a probe was lost: is the answer stored, and where was it dropped?"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from collectors.backend import Backend, BackendError, Hit, Recall
+from collectors.calls import Attempted, Line, attempt, describe
+from collectors.failures import Diagnosis, answers
+from collectors.history import History
+from collectors.scorers import Want
+from collectors.suite import Memory, Probe, Scope
+
+DEEP = 100
+"""Hits asked for in a deep recall."""
+
+
+class _Unanswered(Exception):
+    """A call of the diagnosis failed; the message says how."""
+
+
+@dataclass(slots=True)
+class Inquirer:
+    """Asks one backend about lost probes. A diagnosis that fails says so and changes no result."""
+
+    line: Line
+    backend: Backend
+    attempts: int
+    calls: int = 0
+
+    def diagnose(self, probe: Probe, scope: Scope, history: History) -> Diagnosis:
+        started, self.calls = time.perf_counter(), 0
+        try:
+            found = self._findings(probe, scope, history)
+        except _Unanswered as failed:
+            found = Diagnosis(planted=len(history.held), error=str(failed))
+        return found._replace(calls=self.calls, ms=(time.perf_counter() - started) * 1000)
+
+    def _findings(self, probe: Probe, scope: Scope, history: History) -> Diagnosis:
+        wanted = answers(probe, history)
+        legs = self.backend.legs if "legs" in self.backend.capabilities and not probe.leg else ()
+        memories = {memory.id: memory for found in wanted.values() for memory in found}
+        return Diagnosis(
+            legs={leg: self._best_rank(probe, scope, wanted, leg) for leg in legs if wanted},
+            counts=self._counts(scope),
+            planted=len(history.held),
+            deep_rank=self._best_rank(probe, scope, wanted, probe.leg) if wanted else None,
+            stored={id: self._is_stored(memory, scope, wanted) for id, memory in memories.items()},
+        )
+
+    def _best_rank(
+        self, probe: Probe, scope: Scope, wanted: dict[Want, list[Memory]], leg: str | None
+    ) -> int | None:
+        hits = self._recall(scope, probe.query, leg)
+        ranks = (n for n, hit in enumerate(hits, 1) if any(want.met_by(hit.id, hit.text) for want in wanted))
+        return next(ranks, None)
+
+    def _is_stored(self, memory: Memory, scope: Scope, wanted: dict[Want, list[Memory]]) -> bool:
+        """Whether asking with the memory's own text returns it. An extractor may have given it other words,
+        so whatever meets its want counts too."""
+        mine = [want for want, found in wanted.items() if memory in found]
+        hits = self._recall(Scope(scope.namespace, memory.user), memory.text, None)
+        return any(
+            hit.id == memory.id or hit.text == memory.text or any(w.met_by(hit.id, hit.text) for w in mine)
+            for hit in hits
+        )
+
+    def _recall(self, scope: Scope, query: str, leg: str | None) -> tuple[Hit, ...]:
+        self.calls += 1
+        asked = recall(self.line, self.backend, scope, query, DEEP, leg, self.attempts)
+        if asked.error:
+            raise _Unanswered(describe(asked.error))
+        hits: tuple[Hit, ...] = asked.value.hits
+        return hits
+
+    def _counts(self, scope: Scope) -> dict[str, int] | None:
+        if "count" not in self.backend.capabilities:
+            return None
+        self.calls += 1
+        counted = attempt(self.line, lambda: self.backend.count(Scope(scope.namespace)), self.attempts)
+        if counted.error:
+            raise _Unanswered(describe(counted.error))
+        return {str(leg): int(n) for leg, n in counted.value.items()}
+
+
+def recall(
+    line: Line, backend: Backend, scope: Scope, query: str, k: int, leg: str | None, attempts: int
+) -> Attempted:
+    """Ask, with retries; the value is a `Recall` of the right types. Raises `CallTimeout`, `Stopped`."""
+    return attempt(line, lambda: checked(backend.recall(scope, query, k, leg)), attempts)
+
+
+def checked(answer: object) -> Recall:
+    """The answer itself, or a permanent `BackendError` that says which type is wrong: an adapter's bug must
+    not become a score."""
+    if not isinstance(answer, Recall):
+        raise BackendError(f"recall returned {type(answer).__name__}, not Recall", permanent=True)
+    for hit in answer.hits:
+        if not (isinstance(hit, Hit) and isinstance(hit.id, str) and isinstance(hit.text, str)):
+            raise BackendError(f"recall returned {hit!r:.80}, not Hit(id: str, text: str)", permanent=True)
+    return answer

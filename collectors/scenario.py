@@ -1,0 +1,273 @@
+"""The work of a scenario: (open backend, scenario) -> what came back. Knows no database and no run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from collectors.backend import Backend, Observation, Recall, Usage
+from collectors.calls import CallTimeout, Instance, Line, Stopped, Timed, attempt, describe, is_transient
+from collectors.diagnosis import Inquirer, recall
+from collectors.failures import Diagnosis, failure_kind
+from collectors.history import History
+from collectors.matching import MatchTimeout
+from collectors.scorers import Evidence, judge
+from collectors.suite import (
+    Amend,
+    Forget,
+    ForgetUser,
+    Memory,
+    Plant,
+    Probe,
+    Reopen,
+    Scenario,
+    Scope,
+    Session,
+    Step,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """`timeout_s` of each call; `attempts` at a call, and at a scenario whose planting failed;
+    `diagnoses`: how many lost probes of the scenario are asked again."""
+
+    timeout_s: float = 30.0
+    attempts: int = 3
+    diagnoses: int = 50
+
+
+class Answer(NamedTuple):
+    """One probe's observation and what follows from it. `evidence` is None where there is no answer, or
+    none that could be judged."""
+
+    probe: Probe
+    observation: Observation
+    evidence: Evidence | None = None
+    scores: dict[str, float] = {}  # noqa: RUF012
+    failure: str | None = None
+    diagnosis: Diagnosis | None = None
+
+
+@dataclass(slots=True)
+class Played:
+    """What one scenario gave. Times are in ms and of the replay that counted; `error` is why the rest of
+    the scenario could not be played."""
+
+    answers: list[Answer] = field(default_factory=list)
+    plants: int = 0
+    plant_ms: float = 0.0
+    settle_ms: float = 0.0
+    ingest: Usage = field(default_factory=Usage)
+    attempts: int = 1
+    error: str | None = None
+    settle_error: str | None = None
+
+
+class _ChangeFailed(Exception):
+    """A call that changes the store failed; `cause` says why."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(describe(cause))
+        self.cause = cause
+
+
+def play(
+    instance: Instance,
+    scenario: Scenario,
+    namespace: str,
+    limits: CallLimits | None = None,
+    stop: threading.Event | None = None,
+) -> Played:
+    """Play the steps in a fresh namespace, and drop it. A transient failure of a call that changes the store
+    replays everything from `reset`, since a plant that was stored and then raised would be stored twice.
+    Raises `Stopped`; every other failure is in what it returns."""
+    limits, number = limits or CallLimits(), 0
+    while True:
+        number += 1
+        player = _Player(instance, namespace, limits, Line(limits.timeout_s, stop or threading.Event()))
+        cause = player.run(scenario)
+        player.played.attempts = number
+        if cause is None or not is_transient(cause) or number >= limits.attempts:
+            return player.played
+
+
+@dataclass(slots=True)
+class _Player:
+    """One pass over a scenario's steps. `missing` is the capability of a step that could not be done: no
+    later probe of the scenario means anything then."""
+
+    instance: Instance
+    namespace: str
+    limits: CallLimits
+    line: Line
+    backend: Backend = field(init=False)
+    played: Played = field(default_factory=Played)
+    history: History = field(default_factory=History)
+    session: str | None = None
+    unsettled: bool = False
+    missing: str | None = None
+    lost: int = 0
+
+    def run(self, scenario: Scenario) -> Exception | None:
+        """Play the scenario; the error that a replay may mend, if there was one."""
+        try:
+            self.backend = self._change(self.instance.handle).value
+            self._play(scenario)
+        except _ChangeFailed as failed:
+            self._fail(scenario, failed.cause)
+            return failed.cause
+        except CallTimeout as late:
+            self.instance.abandon()
+            self._fail(scenario, late)
+        finally:
+            self.line.close()
+        return None
+
+    def _play(self, scenario: Scenario) -> None:
+        if all(self._lacks(probe) for probe in scenario.probes):
+            self.played.answers = [_skipped(probe, str(self._lacks(probe))) for probe in scenario.probes]
+            return
+        box = Scope(self.namespace)
+        self._change(lambda: self.backend.reset(box))
+        for step in scenario.steps:
+            if isinstance(step, Probe):
+                self.played.answers.append(self._ask(step))
+            else:
+                self._follow(step)
+        attempt(self.line, lambda: self.backend.reset(box), 1)  # a box left behind costs space, not truth
+
+    # Changing the store
+
+    def _follow(self, step: Step) -> None:
+        needed = _NEEDED.get(type(step))
+        if needed and needed not in self.backend.capabilities:
+            self.missing = self.missing or needed
+        if not self.missing:
+            self._do(step)
+            self.history.follow(step)
+
+    def _do(self, step: Step) -> None:
+        match step:
+            case Plant(memories):
+                self._plant(memories)
+            case Amend(id, text):
+                self._change(lambda: self.backend.amend(self._home(id), id, text))
+            case Forget(ids):
+                self._forget(ids)
+            case ForgetUser(user):
+                self._change(lambda: self.backend.forget_user(Scope(self.namespace, user)))
+            case Session(id):
+                self.session = id
+            case Reopen():
+                self._settle()
+                self._change(self.instance.close)
+                self.backend = self._change(self.instance.handle).value
+            case Probe():
+                raise AssertionError("a probe is asked, not done")
+
+    def _plant(self, memories: tuple[Memory, ...]) -> None:
+        """One `remember` for each run of memories of one user and session."""
+        placed = [m if m.session or not self.session else replace(m, session=self.session) for m in memories]
+        for (user, session), group in groupby(placed, lambda memory: (memory.user, memory.session)):
+            self._remember(Scope(self.namespace, user, session=session), tuple(group))
+
+    def _remember(self, scope: Scope, memories: tuple[Memory, ...]) -> None:
+        usage, ms = self._change(lambda: self.backend.remember(scope, memories))
+        self.played.plants += len(memories)
+        self.played.plant_ms += ms
+        self.played.ingest += usage if isinstance(usage, Usage) else Usage()
+
+    def _forget(self, ids: tuple[str, ...]) -> None:
+        for home, group in groupby(ids, self._home):
+            self._forget_at(home, tuple(group))
+
+    def _forget_at(self, home: Scope, ids: tuple[str, ...]) -> None:
+        self._change(lambda: self.backend.forget(home, ids))
+
+    def _home(self, id: str) -> Scope:
+        memory = self.history.held.get(id)
+        return Scope(self.namespace, memory.user) if memory else Scope(self.namespace)
+
+    def _change(self, call: Callable[[], Any]) -> Timed:
+        self.unsettled = True
+        try:
+            return self.line(call)
+        except (CallTimeout, Stopped):
+            raise
+        except Exception as error:
+            raise _ChangeFailed(error) from error
+
+    def _settle(self) -> None:
+        """A backend that does not settle is recorded and asked all the same: what it returns is a result."""
+        if self.unsettled:
+            self.unsettled = False
+            box = Scope(self.namespace)
+            settled = attempt(self.line, lambda: self.backend.settle(box), self.limits.attempts)
+            self.played.settle_ms += settled.ms or 0.0
+            if settled.error:
+                self.played.settle_error = describe(settled.error)
+
+    # Asking
+
+    def _ask(self, probe: Probe) -> Answer:
+        lacking = self.missing or self._lacks(probe)
+        if lacking:
+            return _skipped(probe, lacking)
+        self._settle()
+        scope = self._scope(probe)
+        asked = recall(self.line, self.backend, scope, probe.query, probe.k, probe.leg, self.limits.attempts)
+        if asked.error:
+            return _failed(probe, describe(asked.error), asked.attempts)
+        answer: Recall = asked.value
+        return self._judged(
+            probe, Observation(answer.hits, answer.reply, asked.ms, asked.attempts, answer.usage)
+        )
+
+    def _lacks(self, probe: Probe) -> str | None:
+        """What the backend lacks to be asked this, and to be judged by it."""
+        if probe.leg and ("legs" not in self.backend.capabilities or probe.leg not in self.backend.legs):
+            return f"leg {probe.leg}"
+        return next(iter(sorted(probe.needs - self.backend.capabilities)), None)
+
+    def _scope(self, probe: Probe) -> Scope:
+        session = None if probe.all_sessions else probe.session or self.session
+        return Scope(self.namespace, probe.user, probe.domains, session)
+
+    def _judged(self, probe: Probe, observation: Observation) -> Answer:
+        diagnosis = None
+        try:
+            evidence, scores = judge(probe, observation)
+            if not scores["pass"]:
+                diagnosis = self._diagnose(probe)
+            failure = failure_kind(probe, evidence, self.history, diagnosis)
+        except MatchTimeout as late:
+            return Answer(probe, replace(observation, error=str(late)), failure="judge error")
+        return Answer(probe, observation, evidence, scores, failure, diagnosis)
+
+    def _diagnose(self, probe: Probe) -> Diagnosis | None:
+        self.lost += 1
+        if self.lost > self.limits.diagnoses:
+            return None
+        inquirer = Inquirer(self.line, self.backend, self.limits.attempts)
+        return inquirer.diagnose(probe, self._scope(probe), self.history)
+
+    def _fail(self, scenario: Scenario, cause: Exception) -> None:
+        """Every probe not answered yet is an error, never a number."""
+        self.played.error = describe(cause)
+        unanswered = scenario.probes[len(self.played.answers) :]
+        self.played.answers += [_failed(probe, describe(cause), 1) for probe in unanswered]
+
+
+_NEEDED = {Amend: "amend", Forget: "forget", ForgetUser: "forget_user", Reopen: "durable"}
+
+
+def _skipped(probe: Probe, capability: str) -> Answer:
+    return Answer(probe, Observation(attempts=0, skipped=capability))
+
+
+def _failed(probe: Probe, reason: str, attempts: int) -> Answer:
+    return Answer(probe, Observation(attempts=attempts, error=reason), failure="backend error")

@@ -1,0 +1,329 @@
+"""Reader of golden suites: JSONL cases, and the worlds they are asked in.
+
+Ask-only cases that name a world are planted together with it, some `GROUP_SIZE` to a scenario; every other
+case has a scenario, and so a namespace, of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from functools import cached_property
+from math import ceil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from collectors.suite import (
+    DEFAULT_USER,
+    Amend,
+    Expectation,
+    Forget,
+    ForgetUser,
+    Memory,
+    Plant,
+    Probe,
+    Reopen,
+    Scenario,
+    Session,
+    Step,
+    SuiteConfig,
+    SuiteError,
+    digest,
+)
+from collectors.suites import golden_format as form
+
+GROUP_SIZE = 40
+"""Ask-only cases that share one planting of their world: a failed plant or a kill costs one group."""
+
+
+class Source(NamedTuple):
+    """One case as written: its place, its raw fields (which are hashed) and its parsed form."""
+
+    where: str
+    raw: dict[str, Any]
+    case: form.Case
+
+
+class World:
+    """Background memories that resemble the answers. Its own user is that of its first line."""
+
+    def __init__(self, name: str, memories: Sequence[Memory]) -> None:
+        self.name = name
+        self.memories = tuple(memories)
+        self.user = memories[0].user
+        self.ids = {memory.id for memory in memories}
+
+    @cached_property
+    def digest(self) -> str:
+        return _digest_memories(self.memories)
+
+    def near(self, patterns: Sequence[str]) -> tuple[Memory, ...]:
+        return tuple(memory for memory in self.memories if any(fnmatchcase(memory.id, p) for p in patterns))
+
+
+def read(config: SuiteConfig) -> tuple[Scenario, ...]:
+    """Scenarios of the suite's file, or of the `*.jsonl` files of its folder in name order."""
+    sources = [source for source in _read_cases(config) if _selected(source.case.tags, config)]
+    worlds = _read_worlds(config, sources)
+    shared: dict[str, list[Source]] = defaultdict(list)
+    alone: list[Source] = []
+    for source in sources:
+        (alone if source.case.own_namespace else shared[source.case.world or ""]).append(source)
+    groups = [group for name, members in sorted(shared.items()) for group in _grouped(worlds[name], members)]
+    return (*groups, *(_lone_scenario(source, worlds.get(source.case.world or "")) for source in alone))
+
+
+def _selected(tags: Sequence[str], config: SuiteConfig) -> bool:
+    return (not config.only or bool(set(config.only) & set(tags))) and not set(config.without) & set(tags)
+
+
+# Files
+
+
+def _read_cases(config: SuiteConfig) -> list[Source]:
+    files = sorted(config.path.glob("*.jsonl")) if config.path.is_dir() else [config.path]
+    if not files:
+        raise SuiteError(f"suite {config.name}: no *.jsonl file in {config.path}")
+    sources: list[Source] = []
+    problems: list[str] = []
+    seen: dict[str, str] = {}
+    for where, raw in _lines(files, problems):
+        try:
+            source = Source(where, raw, form.Case.model_validate(raw))
+        except ValidationError as error:
+            problems += [f"{where}: {text}" for text in form.explain(error)]
+            continue
+        if source.case.id in seen:
+            problems.append(f"{where}: id: {source.case.id!r} stands in {seen[source.case.id]} already")
+        seen.setdefault(source.case.id, where)
+        sources.append(source)
+    _refuse(config.name, problems)
+    return sources
+
+
+def _read_worlds(config: SuiteConfig, sources: Sequence[Source]) -> dict[str, World]:
+    folder = (config.path if config.path.is_dir() else config.path.parent) / "worlds"
+    named = _worlds_named(sources)
+    return {name: _read_world(folder / f"{name}.jsonl", name, where) for name, where in named.items()}
+
+
+def _worlds_named(sources: Sequence[Source]) -> dict[str, str]:
+    named: dict[str, str] = {}
+    for source in sources:
+        if source.case.world:
+            named.setdefault(source.case.world, source.where)
+    return named
+
+
+def _read_world(path: Path, name: str, where: str) -> World:
+    if not path.is_file():
+        raise SuiteError(f"{where}: world: {name!r} should be a file {path}")
+    problems: list[str] = []
+    memories: dict[str, Memory] = {}
+    user = DEFAULT_USER
+    for place, raw in _lines([path], problems):
+        try:
+            write = form.Write.model_validate(raw)
+        except ValidationError as error:
+            problems += [f"{place}: {text}" for text in form.explain(error)]
+            continue
+        user = (write.user or user) if not memories else user
+        if write.id is None or write.id in memories:
+            problems.append(f"{place}: id: every memory of a world needs an id of its own")
+            continue
+        memories[write.id] = _memory(write, write.id, user)
+    _refuse(f"world {name}", problems or ([] if memories else [f"{path}: holds no memories"]))
+    return World(name, list(memories.values()))
+
+
+def _lines(files: Sequence[Path], problems: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path in files:
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise SuiteError(f"{path}: cannot be read as UTF-8 text: {error}") from error
+        for number, line in enumerate(text.split("\n"), 1):
+            if not line.strip():
+                continue
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                problems.append(f"{path}:{number}: line: should be one JSON object: {error}")
+                continue
+            if isinstance(value, dict):
+                yield f"{path}:{number}", value
+            else:
+                problems.append(f"{path}:{number}: line: should be a JSON object, not {type(value).__name__}")
+
+
+def _refuse(what: str, problems: Sequence[str], shown: int = 20) -> None:
+    if problems:
+        more = [f"and {len(problems) - shown} more"] if len(problems) > shown else []
+        raise SuiteError("\n".join([f"suite {what}: {len(problems)} problem(s)", *problems[:shown], *more]))
+
+
+# Scenarios
+
+
+def _grouped(world: World, members: Sequence[Source]) -> Iterator[Scenario]:
+    """By rendezvous hashing: a new case moves no other, until a group is added and draws its share."""
+    count = ceil(len(members) / GROUP_SIZE)
+    groups: dict[int, list[Source]] = defaultdict(list)
+    for source in members:
+        groups[max(range(count), key=lambda group: _weight(group, source.case.id))].append(source)
+    for group, sources in sorted(groups.items()):
+        cases = [_compile(source, world, world.memories) for source in sources]
+        planted = tuple(memory for steps, _ in cases for memory in _planted(steps))
+        probes = tuple(probe for _, probes in cases for probe in probes)
+        yield Scenario(f"{world.name}-{group + 1}", (Plant((*world.memories, *planted)), *probes))
+
+
+def _weight(group: int, case: str) -> bytes:
+    return hashlib.sha256(f"{group}:{case}".encode()).digest()
+
+
+def _planted(steps: Sequence[Step]) -> Iterator[Memory]:
+    return (memory for step in steps if isinstance(step, Plant) for memory in step.memories)
+
+
+def _lone_scenario(source: Source, world: World | None) -> Scenario:
+    near = world.near(source.case.near) if world else ()
+    if world and source.case.near and not near:
+        raise SuiteError(f"{source.where}: near: nothing in world {world.name!r} matches {source.case.near}")
+    background = near if source.case.near else world.memories if world else ()
+    steps, _ = _compile(source, world, background)
+    return Scenario(source.case.id, (Plant(background), *steps) if background else tuple(steps))
+
+
+class Compiled(NamedTuple):
+    steps: list[Step]
+    probes: list[Probe]
+
+
+def _compile(source: Source, world: World | None, background: Sequence[Memory]) -> Compiled:
+    """The case's own steps, its probes among them, with the ids of its memories made unique."""
+    case = source.case
+    return _Compiler(source, world, background).compile(case.steps or _short_form(case))
+
+
+def _short_form(case: form.Case) -> list[form.Line]:
+    asked = case.model_dump(include=set(form.Asked.model_fields), exclude_unset=True)
+    probe = form.ProbeStep.model_validate({"probe": case.query, **asked})
+    return [form.PlantStep(plant=case.writes), probe] if case.writes else [probe]
+
+
+class _Compiler:
+    """Walks the steps of one case in order; `ids` grows as memories are planted."""
+
+    def __init__(self, source: Source, world: World | None, background: Sequence[Memory]) -> None:
+        self.where, self.raw, self.case = source
+        self.user = world.user if world else DEFAULT_USER
+        self.ids = {memory.id: memory.id for memory in background}
+        self.background = _describe(world, background)
+        self.context = world.digest if world and not self.case.own_namespace else _digest_memories(background)
+        self.story: list[Step] = []
+        self.steps: list[Step] = []
+        self.probes: list[Probe] = []
+
+    def compile(self, written: Sequence[form.Line]) -> Compiled:
+        asked = sum(isinstance(step, form.ProbeStep) for step in written)
+        for step in written:
+            if isinstance(step, form.ProbeStep):
+                suffix = f"/{len(self.probes) + 1}" if self.case.steps and asked > 1 else ""
+                self.probes.append(self._probe(step, suffix))
+                self.steps.append(self.probes[-1])
+            else:
+                self.steps.append(self._step(step))
+                self.story.append(self.steps[-1])
+        return Compiled(self.steps, self.probes)
+
+    def _step(self, step: form.Line) -> Step:
+        match step:
+            case form.PlantStep(plant=writes):
+                return Plant(tuple(self._plant(write) for write in writes))
+            case form.AmendStep(amend=id, text=text):
+                return Amend(self._known(id, "amend"), text)
+            case form.ForgetStep(forget=ids):
+                return Forget(tuple(self._known(id, "forget") for id in ids))
+            case form.ForgetUserStep(forget_user=user):
+                return ForgetUser(user)
+            case form.SessionStep(session=id):
+                return Session(id)
+            case _:
+                return Reopen()
+
+    def _plant(self, write: form.Write) -> Memory:
+        name = write.id or f"w{sum(1 for id in self.ids.values() if id.startswith(f'{self.case.id}/')) + 1}"
+        if name in self.ids:
+            raise SuiteError(f"{self.where}: id: {name!r} is planted already; give this memory another id")
+        self.ids[name] = f"{self.case.id}/{name}"
+        return _memory(write, self.ids[name], self.user)
+
+    def _known(self, id: str, field: str) -> str:
+        if id not in self.ids:
+            raise SuiteError(
+                f"{self.where}: {field}: {id!r} is not planted before this step; known here: "
+                f"{', '.join(sorted(self.ids)[:8]) or 'none'}"
+            )
+        return self.ids[id]
+
+    def _probe(self, asked: form.ProbeStep, suffix: str) -> Probe:
+        case, given = self.case, asked.model_fields_set
+        return Probe(
+            case=case.id + suffix,
+            query=asked.probe,
+            expectations=tuple(self._expectations(asked)),
+            k=asked.k if "k" in given else case.k,
+            user=asked.user or case.user or self.user,
+            domains=tuple(asked.domains if "domains" in given else case.domains),
+            session=asked.session,
+            all_sessions="session" in given and asked.session is None,
+            leg=asked.leg,
+            abstain=asked.abstain,
+            critical=case.critical,
+            cluster=case.cluster,
+            tags=tuple(dict.fromkeys(case.tags)),
+            source=case.source,
+            hash=digest([self.raw, self.context, suffix]),
+            background=self.background,
+            story=tuple(self.story),
+        )
+
+    def _expectations(self, asked: form.ProbeStep) -> Iterator[Expectation]:
+        ids = {name: tuple(self._known(id, name) for id in getattr(asked, name) or ()) for name in _ID_FIELDS}
+        if asked.expect_any:
+            yield Expectation("any", tuple(asked.expect_any))
+        if asked.expect_all or asked.expect_ids:
+            yield Expectation("all", tuple(asked.expect_all), ids["expect_ids"])
+        if asked.forbid_any or asked.forbid_ids:
+            yield Expectation("unwanted", tuple(asked.forbid_any), ids["forbid_ids"])
+        if asked.forbid_top1:
+            yield Expectation("unwanted_first", tuple(asked.forbid_top1))
+        if asked.only_ids is not None:
+            yield Expectation("only", ids=ids["only_ids"])
+        if asked.at_most is not None:
+            yield Expectation("at_most", n=asked.at_most)
+
+
+_ID_FIELDS = ("expect_ids", "forbid_ids", "only_ids")
+
+
+def _memory(write: form.Write, id: str, user: str) -> Memory:
+    owner = write.user or user
+    return Memory(id, write.text, write.role, write.at, owner, write.domain, write.session, write.metadata)
+
+
+def _describe(world: World | None, background: Sequence[Memory]) -> str:
+    if not world or not background:
+        return ""
+    which = "memories" if len(background) == len(world.memories) else "near-misses"
+    return f"{len(background)} {which} of world {world.name}"
+
+
+def _digest_memories(memories: Sequence[Memory]) -> str:
+    return digest([[getattr(memory, name) for name in Memory.__slots__] for memory in memories])

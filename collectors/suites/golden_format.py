@@ -1,0 +1,224 @@
+"""The golden JSONL format, field by field: what a line may hold, and what is wrong when it does not."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time
+from itertools import groupby
+from typing import Annotated, Any
+
+import regex
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    PositiveInt,
+    Tag,
+    ValidationError,
+    model_validator,
+)
+
+from collectors.matching import compiled
+
+
+def _pattern(text: str) -> str:
+    try:
+        compiled(text)
+    except regex.error as error:
+        raise ValueError(f"is not a regular expression: {error}") from None
+    return text
+
+
+def _moment(value: Any) -> Any:
+    """A day is its first moment in UTC; a time without a zone is UTC."""
+    if not isinstance(value, str):
+        raise ValueError("should be an ISO date or time such as 2026-03-04 or 2026-03-04T09:30:00Z")
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        raise ValueError("should be an ISO date or time such as 2026-03-04 or 2026-03-04T09:30:00Z") from None
+    if len(value) == len("2026-03-04"):
+        moment = datetime.combine(date.fromisoformat(value), time(), UTC)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("should not be blank")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_not_blank)]
+Pattern = Annotated[Text, AfterValidator(_pattern)]
+Moment = Annotated[datetime, BeforeValidator(_moment)]
+
+
+class Line(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Write(Line):
+    """A memory: a plain string, or an object."""
+
+    text: Text
+    id: Text | None = None
+    role: Text = "user"
+    at: Moment | None = None
+    user: Text | None = None
+    domain: Text | None = None
+    session: Text | None = None
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_string(cls, value: Any) -> Any:
+        return {"text": value} if isinstance(value, str) else value
+
+
+class Asked(Line):
+    """What is expected of an answer, and how the question is asked."""
+
+    expect_any: list[Pattern] = []
+    expect_all: list[Pattern] = []
+    expect_ids: list[Text] = []
+    forbid_top1: list[Pattern] = []
+    forbid_any: list[Pattern] = []
+    forbid_ids: list[Text] = []
+    only_ids: list[Text] | None = None
+    at_most: Annotated[int, Field(ge=0)] | None = None
+    abstain: bool = False
+    k: PositiveInt = 5
+    leg: Text | None = None
+    user: Text | None = None
+    domains: list[Text] = []
+    session: Text | None = None
+
+    @property
+    def expects_something(self) -> bool:
+        wanted = (self.expect_any, self.expect_all, self.expect_ids)
+        unwanted = (self.forbid_top1, self.forbid_any, self.forbid_ids)
+        return any((*wanted, *unwanted)) or self.only_ids is not None or self.at_most is not None
+
+    def refuse_without_expectation(self) -> None:
+        if not self.expects_something:
+            raise ValueError(
+                "should have at least one of expect_any, expect_all, expect_ids, forbid_top1, forbid_any, "
+                "forbid_ids, only_ids, at_most" + (" (abstain alone forbids nothing)" if self.abstain else "")
+            )
+
+
+class PlantStep(Line):
+    plant: Annotated[list[Write], Field(min_length=1)]
+
+
+class AmendStep(Line):
+    amend: Text
+    text: Text
+
+
+class ForgetStep(Line):
+    forget: Annotated[list[Text], Field(min_length=1)]
+
+
+class ForgetUserStep(Line):
+    forget_user: Text
+
+
+class SessionStep(Line):
+    session: Text
+
+
+class ReopenStep(Line):
+    reopen: Annotated[bool, AfterValidator(lambda value: value)]
+
+
+class ProbeStep(Asked):
+    probe: Text
+
+    @model_validator(mode="after")
+    def _expects(self) -> ProbeStep:
+        self.refuse_without_expectation()
+        return self
+
+
+STEPS: dict[str, type[Line]] = {
+    "probe": ProbeStep,
+    "plant": PlantStep,
+    "amend": AmendStep,
+    "forget": ForgetStep,
+    "forget_user": ForgetUserStep,
+    "session": SessionStep,
+    "reopen": ReopenStep,
+}
+
+
+def _step_kind(value: Any) -> str | None:
+    """The first of the step words in the object; a probe may carry a `session` of its own."""
+    return next((word for word in STEPS if isinstance(value, dict) and word in value), None)
+
+
+Step = Annotated[
+    Annotated[ProbeStep, Tag("probe")]
+    | Annotated[PlantStep, Tag("plant")]
+    | Annotated[AmendStep, Tag("amend")]
+    | Annotated[ForgetStep, Tag("forget")]
+    | Annotated[ForgetUserStep, Tag("forget_user")]
+    | Annotated[SessionStep, Tag("session")]
+    | Annotated[ReopenStep, Tag("reopen")],
+    Discriminator(
+        _step_kind,
+        custom_error_type="step",
+        custom_error_message=f"should be an object with one of {', '.join(STEPS)}",
+    ),
+]
+
+
+class Case(Asked):
+    id: Text
+    writes: list[Write] = []
+    query: Text | None = None
+    steps: list[Step] = []
+    tags: list[Text] = []
+    source: str = ""
+    critical: bool = False
+    cluster: Text | None = None
+    world: Text | None = None
+    near: list[Text] = []
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Case:
+        if self.steps:
+            self._refuse_fields_of_the_short_form()
+        elif self.query is None:
+            raise ValueError("should have query, or steps with a probe")
+        else:
+            self.refuse_without_expectation()
+        if self.near and not self.world:
+            raise ValueError("near picks memories of a world: give world too")
+        return self
+
+    def _refuse_fields_of_the_short_form(self) -> None:
+        allowed = "id steps tags source critical cluster world near user domains k".split()  # noqa: SIM905
+        extra = sorted(self.model_fields_set - set(allowed))
+        if extra:
+            raise ValueError(f"{', '.join(extra)}: with steps, give these inside a step")
+        if not any(isinstance(step, ProbeStep) for step in self.steps):
+            raise ValueError("steps should hold at least one probe")
+
+    @property
+    def own_namespace(self) -> bool:
+        """Cases with steps, with near-misses of their own or without a world share theirs with nobody."""
+        return bool(self.steps or self.near or not self.world)
+
+
+def explain(error: ValidationError) -> list[str]:
+    """Each thing that is wrong with a line, as `field: what was expected`."""
+    found = []
+    for item in error.errors(include_url=False, include_context=False):
+        path = [str(part) for part, _ in groupby(item["loc"])]  # pydantic names a step twice: tag and field
+        message = item["msg"].removeprefix("Value error, ")
+        hint = f"; known fields: {', '.join(Case.model_fields)}" if item["type"] == "extra_forbidden" else ""
+        found.append(f"{'.'.join(path) or 'case'}: {message}{hint}")
+    return found
