@@ -1,0 +1,7 @@
+"""What the store raises. Every message says what is wrong, where, and what to do next."""
+
+from __future__ import annotations
+
+
+class StoreError(Exception):
+    """The record refuses or cannot do what was asked. The message is made for the user."""

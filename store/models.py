@@ -1,0 +1,340 @@
+"""The tables of the record. Their change goes with a migration in `store/migrations/`.
+
+The models stand on a metadata of their own, so that a hot reload of this module defines them anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import DateTime, Dialect, Exists, Index, MetaData, Text, UniqueConstraint, exists
+from sqlalchemy.types import TypeDecorator
+from sqlmodel import Field, SQLModel
+
+from store.database import NOW
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """Aware UTC in and out; stored without a zone, so that it sorts as text."""
+
+    impl = DateTime
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"a datetime without a zone cannot be stored: {value.isoformat()}")
+        return value.astimezone(UTC).replace(tzinfo=None)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        return None if value is None else value.replace(tzinfo=UTC)
+
+
+class JsonText(TypeDecorator[Any]):
+    """A JSON value as compact text with sorted keys: equal values are equal text."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
+        return None if value is None else to_json(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
+        return None if value is None else json.loads(value)
+
+
+def to_json(value: Any) -> str:
+    """Compact JSON with sorted keys. Raises ValueError for NaN and infinity, which JSON does not know."""
+    return json.dumps(
+        value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_plain
+    )
+
+
+def _plain(value: Any) -> dict[Any, Any]:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} cannot be kept as JSON")
+
+
+class Base(SQLModel):
+    metadata = MetaData()
+
+
+class Suite(Base, table=True):
+    id: int | None = Field(default=None, primary_key=True)
+    name: str = Field(unique=True)
+    kind: str
+    origin: str
+    project: str
+    owner: str
+
+
+class SuiteVersion(Base, table=True):
+    __tablename__ = "suite_version"
+    __table_args__ = (UniqueConstraint("suite_id", "version"),)
+
+    id: int | None = Field(default=None, primary_key=True)
+    suite_id: int = Field(foreign_key="suite.id")
+    version: str
+    cases: int
+    plants: int
+    created_at: datetime = Field(sa_type=UtcDateTime)
+
+
+class Case(Base, table=True):
+    __table_args__ = (UniqueConstraint("suite_id", "name", "hash"),)
+
+    id: int | None = Field(default=None, primary_key=True)
+    suite_id: int = Field(foreign_key="suite.id")
+    name: str
+    hash: str
+    query: str
+    k: int
+    tags: list[str] = Field(sa_type=JsonText)
+    critical: bool
+    cluster: str | None
+    source: str
+    story: dict[str, Any] = Field(sa_type=JsonText)
+    created_at: datetime = Field(sa_type=UtcDateTime)
+
+
+class SuiteVersionCase(Base, table=True):
+    __tablename__ = "suite_version_case"
+    __table_args__ = {"sqlite_with_rowid": False}
+
+    suite_version_id: int = Field(foreign_key="suite_version.id", primary_key=True)
+    case_id: int = Field(foreign_key="case.id", primary_key=True)
+
+
+class Backend(Base, table=True):
+    id: int | None = Field(default=None, primary_key=True)
+    name: str = Field(unique=True)
+    type: str
+    config: dict[str, Any] = Field(sa_type=JsonText)
+    project: str
+    owner: str
+
+
+class Environment(Base, table=True):
+    id: int | None = Field(default=None, primary_key=True)
+    hash: str = Field(unique=True)
+    content: dict[str, Any] = Field(sa_type=JsonText)
+    created_at: datetime = Field(sa_type=UtcDateTime)
+
+
+class Scorer(Base, table=True):
+    id: int | None = Field(default=None, primary_key=True)
+    version: str = Field(unique=True)
+
+
+class Run(Base, table=True):
+    """`token` is the fencing token under which the run writes; `cancel` asks the runner to stop."""
+
+    __table_args__ = (Index("ix_run_series", "suite_id", "backend_id", "started_at"),)
+
+    id: int | None = Field(default=None, primary_key=True)
+    suite_id: int = Field(foreign_key="suite.id")
+    suite_version_id: int = Field(foreign_key="suite_version.id")
+    backend_id: int = Field(foreign_key="backend.id")
+    environment_id: int | None = Field(foreign_key="environment.id")
+    project: str
+    owner: str
+    status: str
+    reason: str | None
+    trigger: str
+    subset: str
+    trials: int
+    scorer_id: int = Field(foreign_key="scorer.id")
+    meta: dict[str, Any] = Field(sa_type=JsonText)
+    token: int
+    cancel: bool
+    cases_total: int
+    cases_done: int
+    errors_done: int
+    scenarios_total: int
+    started_at: datetime = Field(sa_type=UtcDateTime, index=True)
+    finished_at: datetime | None = Field(sa_type=UtcDateTime)
+
+
+class ScenarioResult(Base, table=True):
+    __tablename__ = "scenario_result"
+    __table_args__ = (UniqueConstraint("run_id", "trial", "scenario"),)
+
+    id: int | None = Field(default=None, primary_key=True)
+    run_id: int = Field(foreign_key="run.id")
+    trial: int
+    scenario: str
+    status: str
+    plants: int
+    plant_ms: float | None
+    settle_ms: float | None
+    ingest_calls: int
+    ingest_tokens: int
+    money: float
+    attempts: int
+    error: str | None
+
+
+class CaseResult(Base, table=True):
+    __tablename__ = "case_result"
+    __table_args__ = (
+        UniqueConstraint("run_id", "case_id", "trial"),
+        Index("ix_case_result_history", "case_id", "run_id"),
+    )
+
+    id: int | None = Field(default=None, primary_key=True)
+    run_id: int = Field(foreign_key="run.id")
+    case_id: int = Field(foreign_key="case.id")
+    trial: int
+    status: str
+    failure: str | None
+    latency_ms: float | None
+    attempts: int
+    returned_n: int | None
+
+
+class Score(Base, table=True):
+    """`metric_id` is a number of `store/metrics.py`, fixed there; no table repeats the names."""
+
+    __table_args__ = {"sqlite_with_rowid": False}
+
+    case_result_id: int = Field(foreign_key="case_result.id", primary_key=True)
+    metric_id: int = Field(primary_key=True)
+    scorer_id: int = Field(foreign_key="scorer.id", primary_key=True)
+    value: float
+
+
+class Detail(Base, table=True):
+    """Texts stand beside the results, so that scans of the results stay small."""
+
+    case_result_id: int = Field(foreign_key="case_result.id", primary_key=True)
+    content: dict[str, Any] = Field(sa_type=JsonText)
+
+
+class RollupRow(Base, table=True):
+    """The key begins with what a chart asks for: one series is one range of it."""
+
+    __tablename__ = "rollup"
+    __table_args__ = {"sqlite_with_rowid": False}
+
+    backend_id: int = Field(foreign_key="backend.id", primary_key=True)
+    suite_id: int = Field(foreign_key="suite.id", primary_key=True)
+    metric_id: int = Field(primary_key=True)
+    tag: str = Field(primary_key=True)
+    run_id: int = Field(foreign_key="run.id", primary_key=True)
+    scorer_id: int = Field(foreign_key="scorer.id", primary_key=True)
+    n: int
+    mean: float
+    low: float | None
+    high: float | None
+
+
+class Mark(Base, table=True):
+    id: int | None = Field(default=None, primary_key=True)
+    at: datetime = Field(sa_type=UtcDateTime, index=True)
+    text: str
+    kind: str
+    author: str
+    meta: dict[str, Any] = Field(sa_type=JsonText)
+    project: str
+
+
+class Event(Base, table=True):
+    id: int | None = Field(default=None, primary_key=True)
+    at: datetime = Field(sa_type=UtcDateTime)
+    level: str
+    source: str
+    message: str
+    run_id: int | None = Field(foreign_key="run.id")
+
+
+class Heartbeat(Base, table=True):
+    name: str = Field(primary_key=True)
+    at: datetime = Field(sa_type=UtcDateTime)
+    pid: int
+    host: str
+    started_at: datetime = Field(sa_type=UtcDateTime)
+
+
+class ScheduleState(Base, table=True):
+    __tablename__ = "schedule_state"
+
+    name: str = Field(primary_key=True)
+    last_fire: datetime | None = Field(sa_type=UtcDateTime)
+    next_fire: datetime | None = Field(sa_type=UtcDateTime)
+    enabled: bool
+
+
+class ExpectedRun(Base, table=True):
+    __tablename__ = "expected_run"
+    __table_args__ = {"sqlite_with_rowid": False}
+
+    schedule: str = Field(primary_key=True)
+    scheduled_for: datetime = Field(sa_type=UtcDateTime, primary_key=True)
+
+
+class Request(Base, table=True):
+    id: int | None = Field(default=None, primary_key=True)
+    kind: str
+    payload: dict[str, Any] = Field(sa_type=JsonText)
+    state: str = Field(index=True)
+    author: str
+    created_at: datetime = Field(sa_type=UtcDateTime)
+    claimed_at: datetime | None = Field(sa_type=UtcDateTime)
+    finished_at: datetime | None = Field(sa_type=UtcDateTime)
+    run_ids: list[int] = Field(sa_type=JsonText)
+    error: str | None
+
+
+class Lease(Base, table=True):
+    """`expires` counts seconds since 1970 on the database's clock: one clock for all who ask."""
+
+    name: str = Field(primary_key=True)
+    owner: str
+    token: int
+    expires: float
+
+
+class Change(Base, table=True):
+    """One counter that rises when something shown has changed: what caches hang on."""
+
+    name: str = Field(primary_key=True)
+    n: int
+
+
+# The tables, for Core statements: Core inserts are 14 times as fast as objects through the ORM.
+suite, suite_version, case, suite_version_case, backend, environment, scorer, run = (
+    Base.metadata.tables[name]
+    for name in (
+        "suite",
+        "suite_version",
+        "case",
+        "suite_version_case",
+        "backend",
+        "environment",
+        "scorer",
+        "run",
+    )
+)
+scenario_result, case_result, score, detail, rollup = (
+    Base.metadata.tables[name] for name in ("scenario_result", "case_result", "score", "detail", "rollup")
+)
+mark, event, heartbeat, schedule_state, expected_run, request, lease, change = (
+    Base.metadata.tables[name]
+    for name in ("mark", "event", "heartbeat", "schedule_state", "expected_run", "request", "lease", "change")
+)
+
+
+def run_is_live() -> Exists:
+    """Whether the run at hand still holds its backend's lease, which bears the backend's name. A `running`
+    run that does not was killed or deposed."""
+    return exists().where(
+        backend.c.id == run.c.backend_id,
+        lease.c.name == backend.c.name,
+        lease.c.token == run.c.token,
+        lease.c.expires > NOW,
+    )

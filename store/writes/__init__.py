@@ -1,0 +1,64 @@
+"""Every INSERT and UPDATE of the record, each one short write transaction.
+
+What must be computed is computed before the transaction begins: none spans a backend call, a statistic
+or a network call. Every function raises `DatabaseError` when the file cannot be written, and `StoreError`
+when the record refuses.
+"""
+
+from store.writes.leases import (
+    acquire_lease,
+    release_lease,
+    renew_lease,
+)
+from store.writes.operation import (
+    add_event,
+    add_mark,
+    add_request,
+    beat,
+    claim_request,
+    finish_request,
+    record_fire,
+    record_schedule,
+    write_expected,
+)
+from store.writes.runs import (
+    LeaseLost,
+    cancel_run,
+    close_run,
+    interrupt_stale_runs,
+    open_run,
+    reopen_run,
+    rescore,
+    save_scenario,
+)
+from store.writes.suites import (
+    register_backend,
+    register_environment,
+    register_suite,
+)
+
+__all__ = [
+    "LeaseLost",
+    "acquire_lease",
+    "add_event",
+    "add_mark",
+    "add_request",
+    "beat",
+    "cancel_run",
+    "claim_request",
+    "close_run",
+    "finish_request",
+    "interrupt_stale_runs",
+    "open_run",
+    "record_fire",
+    "record_schedule",
+    "register_backend",
+    "register_environment",
+    "register_suite",
+    "release_lease",
+    "renew_lease",
+    "reopen_run",
+    "rescore",
+    "save_scenario",
+    "write_expected",
+]

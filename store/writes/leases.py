@@ -1,0 +1,38 @@
+"""Leases: who may use a backend, or lead, until when."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from store import models as m
+from store.database import NOW, Database, upsert
+
+
+def acquire_lease(db: Database, name: str, owner: str, ttl_s: float) -> int | None:
+    """Take a lease that no one holds, for `ttl_s` seconds of the database's clock. Returns its fencing
+    token, higher each time, or None while someone holds it, `owner` included. The lease of a backend
+    bears the backend's name."""
+    free = upsert(m.lease).values(name=name, owner=owner, token=1, expires=NOW + ttl_s)
+    taken = free.on_conflict_do_update(
+        index_elements=["name"],
+        set_={"owner": owner, "token": m.lease.c.token + 1, "expires": NOW + ttl_s},
+        where=m.lease.c.expires <= NOW,
+    ).returning(m.lease.c.token)
+    with db.write() as connection:
+        return connection.execute(taken).scalar()
+
+
+def renew_lease(db: Database, name: str, token: int, ttl_s: float) -> bool:
+    """Hold a lease for `ttl_s` seconds from now. False when it was lost: another has taken it since."""
+    return _move_lease(db, name, token, NOW + ttl_s)
+
+
+def release_lease(db: Database, name: str, token: int) -> bool:
+    """Give a lease back. False when it was lost before. The row stays, so that tokens keep rising."""
+    return _move_lease(db, name, token, sa.literal(0.0))
+
+
+def _move_lease(db: Database, name: str, token: int, expires: sa.ColumnElement[float]) -> bool:
+    held = m.lease.update().where(m.lease.c.name == name, m.lease.c.token == token)
+    with db.write() as connection:
+        return connection.execute(held.values(expires=expires)).rowcount == 1

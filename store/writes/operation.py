@@ -1,0 +1,103 @@
+"""What keeps it going: marks, events, heartbeats, requests, schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import takewhile
+from typing import Any
+
+import sqlalchemy as sa
+
+from store import models as m
+from store.database import Database, upsert
+from store.errors import StoreError
+from store.records import RequestRow
+from store.writes.common import PROJECT, changed, insert, insert_event, now
+
+
+def add_mark(
+    db: Database,
+    text: str,
+    at: datetime | None = None,
+    kind: str = "mark",
+    author: str = "local",
+    meta: Mapping[str, Any] | None = None,
+) -> int:
+    """Draw a dated line on every chart: a deploy, an upgrade, an intended change. `at` defaults to now."""
+    row = {"at": at or now(), "text": text, "kind": kind, "author": author, "meta": meta or {}}
+    with db.write() as connection:
+        changed(connection)
+        return insert(connection, m.mark, project=PROJECT, **row)
+
+
+def add_event(db: Database, level: str, source: str, message: str, run_id: int | None = None) -> int:
+    """Note what happened. level: info, warning or error; source: the part that speaks."""
+    with db.write() as connection:
+        return insert_event(connection, level, source, message, run_id)
+
+
+def beat(db: Database, name: str, pid: int, host: str) -> None:
+    """Say that a process lives. Another pid or host under the same name is a new start."""
+    at = now()
+    same = sa.and_(m.heartbeat.c.pid == pid, m.heartbeat.c.host == host)
+    row = {"at": at, "pid": pid, "host": host}
+    started = sa.case((same, m.heartbeat.c.started_at), else_=sa.literal(at, m.heartbeat.c.started_at.type))
+    alive = upsert(m.heartbeat).values(name=name, started_at=at, **row)
+    alive = alive.on_conflict_do_update(index_elements=["name"], set_={**row, "started_at": started})
+    with db.write() as connection:
+        connection.execute(alive)
+
+
+def add_request(db: Database, kind: str, payload: Mapping[str, Any], author: str = "local") -> int:
+    """Ask the collector to do something. kind: run or cancel."""
+    row = {"kind": kind, "payload": payload, "author": author, "state": "queued", "run_ids": []}
+    with db.write() as connection:
+        return insert(connection, m.request, created_at=now(), **row)
+
+
+def claim_request(db: Database) -> RequestRow | None:
+    """Take the oldest queued request, or None. No two callers get the same one."""
+    oldest = sa.select(sa.func.min(m.request.c.id)).where(m.request.c.state == "queued").scalar_subquery()
+    claim = m.request.update().where(m.request.c.id == oldest, m.request.c.state == "queued")
+    with db.write() as connection:
+        row = connection.execute(claim.values(state="claimed", claimed_at=now()).returning(m.request)).first()
+        return None if row is None else RequestRow(*row)
+
+
+def finish_request(db: Database, request_id: int, run_ids: Sequence[int], error: str | None = None) -> None:
+    """Say what became of a claimed request: the runs it made, or why it failed."""
+    values = {"state": "failed" if error else "done", "run_ids": list(run_ids), "error": error}
+    claimed = m.request.update().where(m.request.c.id == request_id, m.request.c.state == "claimed")
+    with db.write() as connection:
+        if connection.execute(claimed.values(finished_at=now(), **values)).rowcount != 1:
+            raise StoreError(f"request {request_id} is not claimed, so it cannot be finished")
+
+
+def record_schedule(db: Database, name: str, next_fire: datetime | None, enabled: bool) -> None:
+    """Say when a schedule fires next; its last fire stays."""
+    values = {"next_fire": next_fire, "enabled": enabled}
+    state = upsert(m.schedule_state).values(name=name, **values)
+    with db.write() as connection:
+        connection.execute(state.on_conflict_do_update(index_elements=["name"], set_=values))
+
+
+def record_fire(db: Database, name: str, at: datetime) -> None:
+    """Say that a schedule fired."""
+    state = upsert(m.schedule_state).values(name=name, last_fire=at, enabled=True)
+    with db.write() as connection:
+        connection.execute(state.on_conflict_do_update(index_elements=["name"], set_={"last_fire": at}))
+
+
+def write_expected(db: Database, schedule: str, times: Iterable[datetime], until: datetime) -> None:
+    """Replace the fire times ahead of a schedule by those of `times` (ascending, may be endless) up to
+    `until`. What lies behind stays: it says what should have run."""
+    at = now()
+    ahead = [time for time in takewhile(lambda time: time <= until, times) if time > at]
+    expected = m.expected_run.c
+    old = m.expected_run.delete().where(expected.schedule == schedule, expected.scheduled_for > at)
+    with db.write() as connection:
+        connection.execute(old)
+        if ahead:
+            rows = [{"schedule": schedule, "scheduled_for": time} for time in ahead]
+            connection.execute(m.expected_run.insert(), rows)

@@ -1,0 +1,319 @@
+"""Runs from their beginning to their end, with every result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import isfinite
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import IntegrityError
+
+from store import models as m
+from store.database import Database, insert_rows
+from store.errors import StoreError
+from store.metrics import METRICS
+from store.records import CaseOutcome, ClosedStatus, NewRun, Rollup, ScenarioOutcome
+from store.writes.common import PROJECT, changed, insert, insert_event, known_scorer, now
+
+Scores = Mapping[str, float]
+
+
+class LeaseLost(StoreError):
+    """The run may not write any more: another process has taken it or its backend over, or it is closed."""
+
+
+def open_run(db: Database, new: NewRun) -> int:
+    """Begin a run under the token of its backend's lease, and return its id."""
+    version = m.suite_version.c
+    with db.write() as connection:
+        suite_id = connection.execute(
+            sa.select(version.suite_id).where(version.id == new.suite_version_id)
+        ).scalar()
+        if suite_id is None:
+            raise StoreError(
+                f"suite version {new.suite_version_id} is not in the record; register the suite first"
+            )
+        scorer = known_scorer(connection, new.scorer_version)
+        changed(connection)
+        return insert(connection, m.run, **_run_row(new, suite_id, scorer))
+
+
+def _run_row(new: NewRun, suite_id: int, scorer_id: int) -> dict[str, Any]:
+    copied = (
+        "suite_version_id",
+        "backend_id",
+        "environment_id",
+        "owner",
+        "trigger",
+        "subset",
+        "trials",
+        "meta",
+    )
+    counted = ("token", "cases_total", "scenarios_total")
+    return {
+        **{name: getattr(new, name) for name in copied + counted},
+        "suite_id": suite_id,
+        "scorer_id": scorer_id,
+        "project": PROJECT,
+        "status": "running",
+        "cancel": False,
+        "cases_done": 0,
+        "errors_done": 0,
+        "started_at": now(),
+    }
+
+
+_WRITABLE = (
+    sa.select(
+        m.run.c.status,
+        m.run.c.token,
+        m.run.c.suite_id,
+        m.run.c.backend_id,
+        m.run.c.suite_version_id,
+        m.run.c.scorer_id,
+        m.lease.c.token.label("lease_token"),
+    )
+    .select_from(m.run)
+    .join(m.backend, m.backend.c.id == m.run.c.backend_id)
+    .outerjoin(m.lease, m.lease.c.name == m.backend.c.name)
+    .where(m.run.c.id == sa.bindparam("run_id"))
+)
+
+
+def _writable_run(connection: Connection, run_id: int, token: int) -> Any:
+    """The run, if whoever holds `token` may still write to it; else raises `LeaseLost`."""
+    run = connection.execute(_WRITABLE, {"run_id": run_id}).first()
+    if run is None:
+        raise StoreError(f"run {run_id} is not in the record")
+    if run.status != "running":
+        raise LeaseLost(f"run {run_id} is {run.status} and takes no more results; start another run")
+    if run.token != token or (run.lease_token is not None and run.lease_token != token):
+        raise LeaseLost(f"run {run_id} has been taken over by another process; this one stops writing to it")
+    return run
+
+
+_SCENARIO_DONE = (
+    m.run.update()
+    .where(m.run.c.id == sa.bindparam("run_id"))
+    .values(
+        cases_done=m.run.c.cases_done + sa.bindparam("cases"),
+        errors_done=m.run.c.errors_done + sa.bindparam("errors"),
+    )
+)
+_CASE_COLUMNS = (
+    "id",
+    "run_id",
+    "case_id",
+    "trial",
+    "status",
+    "failure",
+    "latency_ms",
+    "attempts",
+    "returned_n",
+)
+_SCORE_COLUMNS = ("case_result_id", "metric_id", "scorer_id", "value")
+# The write lock is held, so no one else takes these ids. A database that lets writers in side by side
+# takes them from the sequence of case_result.id instead.
+_NEXT_RESULT_ID = sa.select(sa.func.coalesce(sa.func.max(m.case_result.c.id), 0) + 1)
+
+
+def save_scenario(db: Database, run_id: int, outcome: ScenarioOutcome, token: int) -> None:
+    """Store a scenario with its cases, scores and details, all of it or nothing.
+
+    Raises `LeaseLost` when the run was closed or taken over, `StoreError` for what is stored already, for
+    a case that the suite lacks, and for a score that is no finite number of a known metric."""
+    details = _detail_texts(outcome.cases)
+    with db.write() as connection:
+        run = _writable_run(connection, run_id, token)
+        ids = _case_ids(db, connection, run.suite_version_id)
+        first = connection.execute(_NEXT_RESULT_ID).scalar_one()
+        try:
+            _insert_scenario(connection, run_id, outcome)
+            insert_rows(
+                connection, m.case_result, _CASE_COLUMNS, _case_results(run_id, ids, outcome.cases, first)
+            )
+        except IntegrityError as error:
+            raise StoreError(
+                f"run {run_id}: scenario {outcome.scenario!r}, trial {outcome.trial}, or one of its cases is "
+                "stored already; nothing was stored twice"
+            ) from error
+        scores = _scores(((first + i, case.scores) for i, case in enumerate(outcome.cases)), run.scorer_id)
+        insert_rows(connection, m.score, _SCORE_COLUMNS, scores)
+        rows = [(first + position, text) for position, text in details]
+        insert_rows(connection, m.detail, ("case_result_id", "content"), rows)
+        errors = sum(case.status == "error" for case in outcome.cases)
+        connection.execute(_SCENARIO_DONE, {"run_id": run_id, "cases": len(outcome.cases), "errors": errors})
+
+
+_SCENARIO_COLUMNS = (
+    "scenario", "trial", "status", "plants", "plant_ms", "settle_ms",
+    "ingest_calls", "ingest_tokens", "money", "attempts", "error",
+)  # fmt: skip
+
+
+def _insert_scenario(connection: Connection, run_id: int, outcome: ScenarioOutcome) -> None:
+    values = tuple(getattr(outcome, column) for column in _SCENARIO_COLUMNS)
+    insert_rows(connection, m.scenario_result, ("run_id", *_SCENARIO_COLUMNS), [(run_id, *values)])
+
+
+def _case_ids(db: Database, connection: Connection, suite_version_id: int) -> dict[str, int]:
+    if suite_version_id not in db.case_ids:
+        belongs = m.suite_version_case.c
+        rows = connection.execute(
+            sa.select(m.case.c.name, m.case.c.id)
+            .join(m.suite_version_case, belongs.case_id == m.case.c.id)
+            .where(belongs.suite_version_id == suite_version_id)
+        )
+        db.case_ids[suite_version_id] = {row.name: row.id for row in rows}
+    return db.case_ids[suite_version_id]
+
+
+def _case_results(
+    run_id: int, ids: Mapping[str, int], cases: Sequence[CaseOutcome], first: int
+) -> Iterator[tuple[Any, ...]]:
+    for result_id, case in enumerate(cases, first):
+        if case.case not in ids:
+            raise StoreError(
+                f"run {run_id}: case {case.case!r} is not in the suite's version; register it first"
+            )
+        yield (
+            result_id, run_id, ids[case.case], case.trial, case.status, case.failure,
+            case.latency_ms, case.attempts, case.returned_n,
+        )  # fmt: skip
+
+
+def _scores(scored: Iterable[tuple[int, Scores]], scorer_id: int) -> Iterator[tuple[int, int, int, float]]:
+    for result_id, scores in scored:
+        for name, value in scores.items():
+            if name not in METRICS:
+                raise StoreError(f"unknown metric {name!r}; known: {', '.join(METRICS)}")
+            if not isfinite(value):
+                raise StoreError(f"metric {name!r} is {value}; leave out what does not apply")
+            yield result_id, METRICS[name].id, scorer_id, value
+
+
+def _detail_texts(cases: Sequence[CaseOutcome]) -> list[tuple[int, str]]:
+    """(position, JSON text) of the cases that have details."""
+    texts = []
+    for position, case in enumerate(cases):
+        if case.detail is not None:
+            try:
+                texts.append((position, m.to_json(case.detail)))
+            except (TypeError, ValueError) as error:
+                raise StoreError(f"the detail of case {case.case!r} is not JSON: {error}") from error
+    return texts
+
+
+def close_run(
+    db: Database,
+    run_id: int,
+    status: ClosedStatus,
+    rollups: Sequence[Rollup],
+    reason: str | None = None,
+    *,
+    token: int,
+) -> None:
+    """End a run: its rollups, status and time of ending in one transaction. Raises `LeaseLost`."""
+    with db.write() as connection:
+        run = _writable_run(connection, run_id, token)
+        _insert_rollups(connection, run_id, run.suite_id, run.backend_id, run.scorer_id, rollups)
+        values = {"status": status, "reason": reason, "finished_at": now()}
+        connection.execute(m.run.update().where(m.run.c.id == run_id).values(**values))
+        changed(connection)
+
+
+def _insert_rollups(
+    connection: Connection,
+    run_id: int,
+    suite_id: int,
+    backend_id: int,
+    scorer_id: int,
+    rollups: Sequence[Rollup],
+) -> None:
+    series = {"run_id": run_id, "suite_id": suite_id, "backend_id": backend_id, "scorer_id": scorer_id}
+    rows = [
+        {**series, "metric_id": METRICS[rollup.metric].id}
+        | {name: getattr(rollup, name) for name in ("tag", "n", "mean", "low", "high")}
+        for rollup in rollups
+    ]
+    if rows:
+        connection.execute(m.rollup.insert(), rows)
+
+
+def reopen_run(db: Database, run_id: int, token: int) -> None:
+    """Go on with an interrupted run under a new token; what it stored stays. Raises `StoreError` for a run
+    that is going on or has ended otherwise."""
+    interrupted = sa.or_(m.run.c.status == "interrupted", _is_stale())
+    with db.write() as connection:
+        touched = connection.execute(
+            m.run.update()
+            .where(m.run.c.id == run_id, interrupted)
+            .values(status="running", token=token, cancel=False, reason=None, finished_at=None)
+        )
+        if touched.rowcount != 1:
+            raise StoreError(
+                f"run {run_id} is not interrupted, so there is nothing to resume; start another run"
+            )
+        connection.execute(m.rollup.delete().where(m.rollup.c.run_id == run_id))
+        changed(connection)
+
+
+def _is_stale() -> sa.ColumnElement[bool]:
+    return sa.and_(m.run.c.status == "running", ~m.run_is_live())
+
+
+def interrupt_stale_runs(db: Database) -> list[int]:
+    """Mark the runs whose process has died as interrupted, and return their ids."""
+    reason = "the process that ran it ended or lost its lease"
+    with db.write() as connection:
+        stale = m.run.update().where(_is_stale()).values(status="interrupted", reason=reason)
+        ids = sorted(connection.execute(stale.returning(m.run.c.id)).scalars())
+        if ids:
+            changed(connection)
+        return ids
+
+
+def cancel_run(db: Database, run_id: int, author: str) -> None:
+    """Ask the runner to stop before its next scenario. Raises `StoreError` for a run that has ended."""
+    with db.write() as connection:
+        asked = m.run.update().where(m.run.c.id == run_id, m.run.c.status == "running").values(cancel=True)
+        if connection.execute(asked).rowcount != 1:
+            raise StoreError(f"run {run_id} is not running, so there is nothing to cancel")
+        insert_event(connection, "info", "run", f"{author} cancelled run {run_id}", run_id)
+
+
+def rescore(
+    db: Database,
+    run_id: int,
+    scorer_version: str,
+    scores: Iterable[tuple[int, Scores]],
+    rollups: Sequence[Rollup],
+) -> None:
+    """Give an ended run the scores and rollups of another scorer: (case result id, scores by metric).
+    Those of earlier scorers stay in the record; those of the same scorer are replaced."""
+    computed = list(scores)
+    with db.write() as connection:
+        run = connection.execute(sa.select(m.run).where(m.run.c.id == run_id)).first()
+        if run is None or run.status == "running":
+            raise StoreError(
+                f"run {run_id} has not ended or is not in the record; only ended runs are scored again"
+            )
+        scorer = known_scorer(connection, scorer_version)
+        _forget_scores(connection, run_id, scorer)
+        insert_rows(connection, m.score, _SCORE_COLUMNS, _scores(computed, scorer))
+        _insert_rollups(connection, run_id, run.suite_id, run.backend_id, scorer, rollups)
+        connection.execute(m.run.update().where(m.run.c.id == run_id).values(scorer_id=scorer))
+        changed(connection)
+
+
+def _forget_scores(connection: Connection, run_id: int, scorer_id: int) -> None:
+    results = sa.select(m.case_result.c.id).where(m.case_result.c.run_id == run_id)
+    scored = m.score.c
+    connection.execute(
+        m.score.delete().where(scored.case_result_id.in_(results), scored.scorer_id == scorer_id)
+    )
+    connection.execute(
+        m.rollup.delete().where(m.rollup.c.run_id == run_id, m.rollup.c.scorer_id == scorer_id)
+    )
