@@ -41,10 +41,21 @@ def main(arguments):
 
 def ensure(extras):
     """Install unless the record says that .venv holds just that already."""
+    known = known_extras()
+    if not extras <= known:
+        unknown = ", ".join(sorted(extras - known))
+        stop("there is no extra " + unknown, "choose among " + ", ".join(sorted(known)))
     before = recorded()
-    wanted = {"inputs": fingerprint(), "extras": sorted(extras.union(before.get("extras", [])))}
+    wanted = {"inputs": fingerprint(), "extras": sorted(extras.union(before.get("extras", [])) & known)}
     if wanted != before:
         install(wanted)
+
+
+def known_extras():
+    import tomllib  # not on top: the Pythons that are told to go have none
+
+    with open("pyproject.toml", "rb") as file:
+        return set(tomllib.load(file)["project"]["optional-dependencies"])
 
 
 def recorded():
@@ -82,10 +93,16 @@ def install(wanted):
 
 
 def works():
-    """Whether .venv has a Python that is new enough, and that stands where this checkout stands."""
-    test = "import pip, sys; sys.exit(sys.version_info < (3, 11) or sys.prefix != sys.argv[1])"
-    command = [PYTHON, "-c", test, VENV]
-    return os.path.exists(PYTHON) and subprocess.call(command, stderr=subprocess.DEVNULL) == 0
+    """Whether .venv has a Python that is new enough, and scripts that name it: they do not after a move."""
+    try:
+        with open(os.path.join(VENV, "bin", "pip")) as file:
+            at_home = PYTHON in file.read()
+        return (
+            at_home
+            and subprocess.call([PYTHON, "-c", "import pip, sys; sys.exit(sys.version_info < (3, 11))"]) == 0
+        )
+    except OSError:  # no such file, or none that runs: its Python is gone
+        return False
 
 
 def create():

@@ -223,6 +223,15 @@ def test_uv_comes_from_the_lock(install):
     assert re.match(r"uv==[\d.]+ +--hash=sha256:", install.locked_requirement("uv"))
 
 
+def test_a_moved_environment_is_made_anew(install, tmp_path, monkeypatch):
+    """An environment whose scripts name another place does not count as one that works."""
+    assert install.works()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "pip").write_text("#!/elsewhere/.venv/bin/python\n")
+    monkeypatch.setattr(install, "VENV", str(tmp_path))
+    assert not install.works()
+
+
 @pytest.mark.parametrize("name", ["pyproject.toml", "requirements.lock"])
 def test_a_change_installs_again(install, tmp_path, monkeypatch, name):
     """Touching nothing keeps the environment; a changed pyproject.toml or lock asks for another one."""
@@ -246,6 +255,12 @@ def test_extras_add_up(install, monkeypatch):
     assert calls == []
     install.ensure({"minilm"})
     assert calls == [{"inputs": install.fingerprint(), "extras": ["mem0", "minilm", "test"]}]
+
+
+def test_an_unknown_extra_is_refused(install):
+    """A misspelt extra, which uv would pass over, ends with the extras there are."""
+    with pytest.raises(SystemExit, match=r"no extra mem: choose among .*mem0, minilm"):
+        install.ensure({"mem", "mem0"})
 
 
 def test_a_missing_package_is_named_to_who_may_not_install_it(install, monkeypatch):
