@@ -329,12 +329,16 @@ mark, event, heartbeat, schedule_state, expected_run, request, lease, change = (
 )
 
 
+BACKEND_LEASE = "backend:"
+"""Prefix of the leases of backends, since others (a collector's) stand in the same table."""
+
+
 def run_is_live() -> Exists:
-    """Whether the run at hand still holds its backend's lease, which bears the backend's name. A `running`
-    run that does not was killed or deposed."""
+    """Whether the run at hand still holds its backend's lease. A `running` run that does not was killed or
+    deposed."""
     return exists().where(
         backend.c.id == run.c.backend_id,
-        lease.c.name == backend.c.name,
+        lease.c.name == BACKEND_LEASE + backend.c.name,
         lease.c.token == run.c.token,
         lease.c.expires > NOW,
     )

@@ -7,6 +7,7 @@ when the record refuses.
 
 from store.writes.leases import (
     acquire_lease,
+    backend_lease,
     release_lease,
     renew_lease,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "add_event",
     "add_mark",
     "add_request",
+    "backend_lease",
     "beat",
     "cancel_run",
     "claim_request",

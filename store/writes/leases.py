@@ -8,10 +8,14 @@ from store import models as m
 from store.database import NOW, Database, upsert
 
 
+def backend_lease(backend: str) -> str:
+    """The name of the lease that a run on this backend holds."""
+    return m.BACKEND_LEASE + backend
+
+
 def acquire_lease(db: Database, name: str, owner: str, ttl_s: float) -> int | None:
     """Take a lease that no one holds, for `ttl_s` seconds of the database's clock. Returns its fencing
-    token, higher each time, or None while someone holds it, `owner` included. The lease of a backend
-    bears the backend's name."""
+    token, higher each time, or None while someone holds it, `owner` included."""
     free = upsert(m.lease).values(name=name, owner=owner, token=1, expires=NOW + ttl_s)
     taken = free.on_conflict_do_update(
         index_elements=["name"],

@@ -77,7 +77,7 @@ _WRITABLE = (
     )
     .select_from(m.run)
     .join(m.backend, m.backend.c.id == m.run.c.backend_id)
-    .outerjoin(m.lease, m.lease.c.name == m.backend.c.name)
+    .outerjoin(m.lease, m.lease.c.name == m.BACKEND_LEASE + m.backend.c.name)
     .where(m.run.c.id == sa.bindparam("run_id"))
 )
 

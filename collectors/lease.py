@@ -1,0 +1,78 @@
+"""A backend instance belongs to one run at a time: the lease that says so, kept alive while the run lasts."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from types import TracebackType
+
+from store import queries, writes
+from store.database import Database
+
+TTL_S = 30.0
+POLL_S = 1.0
+
+
+class InstanceBusy(Exception):
+    """Another run has the backend; the message names it."""
+
+
+class BackendLease:
+    """Takes the lease on entry, renews it and looks for a cancel on a thread of its own, gives it back on
+    exit. `stop` is the run's: it is set from outside, by a cancel, or when the lease is lost; `reason` says
+    which of the latter it was."""
+
+    def __init__(self, db: Database, backend: str, stop: threading.Event) -> None:
+        self.db, self.backend, self.stop = db, backend, stop
+        self.token = 0
+        self.reason: str | None = None
+        self._run_id: int | None = None
+        self._ended = threading.Event()
+        self._keeper = threading.Thread(target=self._keep, name="memtrend-lease", daemon=True)
+
+    def __enter__(self) -> BackendLease:
+        token = writes.acquire_lease(self.db, self.name, whoami(), TTL_S)
+        if token is None:
+            raise InstanceBusy(
+                f"backend {self.backend} is in use by another run; wait for it, or stop it: "
+                "memtrend runs --status running"
+            )
+        self.token = token
+        self._keeper.start()
+        return self
+
+    @property
+    def name(self) -> str:
+        return writes.backend_lease(self.backend)
+
+    def watch(self, run_id: int) -> None:
+        """From now on, a cancel of this run stops it."""
+        self._run_id = run_id
+
+    def _keep(self) -> None:
+        renewed = time.monotonic()
+        while not self._ended.wait(POLL_S):
+            if time.monotonic() - renewed > TTL_S / 3:
+                if not writes.renew_lease(self.db, self.name, self.token, TTL_S):
+                    return self._stop("another process took the backend over")
+                renewed = time.monotonic()
+            if self._run_id is not None and queries.cancel_requested(self.db, self._run_id):
+                return self._stop("cancelled")
+
+    def _stop(self, reason: str) -> None:
+        self.reason = reason
+        self.stop.set()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._keeper.join()
+        writes.release_lease(self.db, self.name, self.token)
+
+
+def whoami() -> str:
+    """The owner that a lease names: host and process."""
+    return f"{socket.gethostname()}:{os.getpid()}"

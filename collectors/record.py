@@ -1,0 +1,175 @@
+"""Between the words of a suite and the rows of the record, both ways. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from collectors.backend import Hit, Observation
+from collectors.scenario import Answer, Played
+from collectors.scorers import Evidence
+from collectors.suite import (
+    Amend,
+    Expectation,
+    Forget,
+    ForgetUser,
+    Memory,
+    Plant,
+    Probe,
+    Session,
+    Step,
+    Suite,
+)
+from store.records import CaseOutcome, CaseRecord, ScenarioOutcome, SuiteRecord
+
+
+def suite_record(suite: Suite, owner: str = "default") -> SuiteRecord:
+    cases = tuple(case_record(probe) for probe in suite.probes)
+    return SuiteRecord(suite.name, suite.kind, suite.origin, suite.version, suite.plants, cases, owner)
+
+
+def case_record(probe: Probe) -> CaseRecord:
+    return CaseRecord(
+        probe.case,
+        probe.hash,
+        probe.query,
+        probe.k,
+        probe.tags,
+        probe.critical,
+        probe.cluster,
+        probe.source,
+        story(probe),
+    )
+
+
+# The story of a case: what a person reads, and what a later scorer judges by
+
+
+def story(probe: Probe) -> dict[str, Any]:
+    return {
+        "background": probe.background,
+        "steps": [_step(step) for step in probe.story],
+        "query": probe.query,
+        "k": probe.k,
+        "user": probe.user,
+        "domains": list(probe.domains),
+        "session": probe.session,
+        "leg": probe.leg,
+        "abstain": probe.abstain,
+        "expectations": [_without_empty(asdict(expectation)) for expectation in probe.expectations],
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    match step:
+        case Plant(memories):
+            return {"plant": [_memory(memory) for memory in memories]}
+        case Amend(id, text):
+            return {"amend": id, "text": text}
+        case Forget(ids):
+            return {"forget": list(ids)}
+        case ForgetUser(user):
+            return {"forget_user": user}
+        case Session(id):
+            return {"session": id}
+        case _:
+            return {"reopen": True}
+
+
+def _memory(memory: Memory) -> dict[str, Any]:
+    fields = _without_empty({name: getattr(memory, name) for name in Memory.__slots__})
+    return {
+        name: value.isoformat() if isinstance(value, datetime) else value for name, value in fields.items()
+    }
+
+
+def _without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value not in (None, (), {}, "")}
+
+
+def asked(case: str, told: Mapping[str, Any]) -> Probe:
+    """The question of a stored story, with all that scoring needs."""
+    expectations = tuple(
+        Expectation(
+            e["kind"], tuple(e.get("patterns", ())), tuple(e.get("ids", ())), e.get("n"), e.get("section")
+        )
+        for e in told["expectations"]
+    )
+    return Probe(case, told["query"], expectations, told["k"], told["user"], abstain=told["abstain"])
+
+
+# Results
+
+
+def scenario_outcome(scenario: str, trial: int, played: Played) -> ScenarioOutcome:
+    asking = sum(answer.observation.usage.money for answer in played.answers)
+    return ScenarioOutcome(
+        scenario=scenario,
+        trial=trial,
+        status="error" if played.error else "ok",
+        plants=played.plants,
+        plant_ms=played.plant_ms,
+        settle_ms=played.settle_ms,
+        ingest_calls=played.ingest.calls,
+        ingest_tokens=played.ingest.tokens,
+        money=played.ingest.money + asking,
+        attempts=played.attempts,
+        error=played.error or played.settle_error,
+        cases=tuple(case_outcome(answer, trial) for answer in played.answers),
+    )
+
+
+def case_outcome(answer: Answer, trial: int) -> CaseOutcome:
+    seen = answer.observation
+    status = "error" if seen.error else "skipped" if seen.skipped else "ok"
+    return CaseOutcome(
+        case=answer.probe.case,
+        trial=trial,
+        status=status,  # type: ignore[arg-type]  # mypy widens the literals of a conditional
+        failure=answer.failure,
+        latency_ms=seen.latency_ms,
+        attempts=seen.attempts,
+        returned_n=len(seen.hits) if status == "ok" else None,
+        scores=answer.scores,
+        detail=_detail(answer),
+    )
+
+
+def _detail(answer: Answer) -> dict[str, Any]:
+    seen = answer.observation
+    return _without_empty(
+        {
+            "hits": [_hit(rank, hit, answer.evidence) for rank, hit in enumerate(seen.hits)],
+            "reply": seen.reply,
+            "error": seen.error,
+            "skipped": seen.skipped,
+            "usage": _without_empty({n: v for n, v in asdict(seen.usage).items() if v}),
+            "diagnosis": answer.diagnosis._asdict() if answer.diagnosis else None,
+        }
+    )
+
+
+def _hit(rank: int, hit: Hit, evidence: Evidence | None) -> dict[str, Any]:
+    first = evidence is not None and evidence.unwanted_first and rank == 0
+    marks = {
+        "wanted": evidence is not None and rank in evidence.wanted,
+        "unwanted": evidence is not None and (rank in evidence.unwanted or first),
+    }
+    metadata = {str(name): _json_safe(value) for name, value in hit.metadata.items()}
+    told = {"id": hit.id, "text": hit.text, "score": hit.score, "metadata": metadata}
+    return _without_empty(told) | {name: True for name, holds in marks.items() if holds}
+
+
+def _json_safe(value: Any) -> Any:
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def observed(detail: Mapping[str, Any]) -> Observation:
+    """The answer that a stored detail holds, for another scorer to judge."""
+    hits = tuple(
+        Hit(hit.get("id", ""), hit.get("text", ""), hit.get("score"), hit.get("metadata", {}))
+        for hit in detail.get("hits", ())
+    )
+    return Observation(hits, detail.get("reply"))

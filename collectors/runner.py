@@ -1,0 +1,261 @@
+"""The heart: run a suite against a backend and keep every answer.
+
+One loop for every kind of suite. Each scenario is committed before the next is played, so a kill at any
+moment loses at most the scenarios in flight, and `resume` plays exactly those that are missing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from itertools import chain
+from math import ceil
+from typing import Any, NamedTuple
+
+from collectors.backend import NAMESPACE_PREFIX, BackendConfig
+from collectors.calls import Instance, Line, Stopped, describe
+from collectors.contract import adapter_checks
+from collectors.environment import fingerprint
+from collectors.lease import BackendLease
+from collectors.record import scenario_outcome, suite_record
+from collectors.scenario import CallLimits, Played, play
+from collectors.scorers import SCORER_VERSION
+from collectors.suite import Scenario, Suite, digest
+from store import queries, writes
+from store.database import Database
+from store.records import ClosedStatus, NewRun
+from store.rollups import roll_up
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """`max_error_rate`: share of the cases that may go unanswered before a run is invalid; `concurrency`:
+    scenarios at once, for a backend that allows it; `max_diagnoses`: lost probes asked again, a run."""
+
+    timeout_s: float = 30.0
+    attempts: int = 3
+    max_error_rate: float = 0.1
+    concurrency: int = 4
+    max_diagnoses: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """What to run. `subset` names the tag by which the suite was narrowed, '' for the whole of it;
+    `public_config` is the backend's configuration with its secrets hidden."""
+
+    suite: Suite
+    backend: BackendConfig
+    trials: int = 1
+    trigger: str = "cli"
+    subset: str = ""
+    meta: Mapping[str, str] = field(default_factory=dict)
+    owner: str = "default"
+    limits: RunLimits = field(default_factory=RunLimits)
+    public_config: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Progress(NamedTuple):
+    """Cases answered so far, of cases x trials."""
+
+    run_id: int
+    suite: str
+    backend: str
+    done: int
+    total: int
+    errors: int
+
+
+class RunOutcome(NamedTuple):
+    """How a run ended: whole, invalid (too many errors), void (the adapter is broken), interrupted."""
+
+    run_id: int
+    status: str
+    reason: str | None = None
+
+
+class Job(NamedTuple):
+    trial: int
+    scenario: Scenario
+
+
+def run(
+    plan: RunPlan,
+    db: Database,
+    *,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+    stop: threading.Event | None = None,
+    resume: int | None = None,
+) -> RunOutcome:
+    """Run the plan, or what is missing of the interrupted run `resume`. `stop` interrupts it within 10 s.
+    Raises `InstanceBusy` while another run has the backend, `StoreError` when the record refuses."""
+    with BackendLease(db, plan.backend.name, stop or threading.Event()) as lease:
+        instance = Instance(plan.backend)
+        try:
+            return _Run(plan, db, lease, instance, on_progress).run(resume)
+        finally:
+            _close(instance, plan.limits.timeout_s)
+
+
+def _close(instance: Instance, timeout_s: float) -> None:
+    """A backend that cannot be closed has answered all the same; it may hang, so it is asked on a thread."""
+    closing = threading.Thread(target=_closed_quietly, args=(instance,), daemon=True)
+    closing.start()
+    closing.join(timeout_s)
+
+
+def _closed_quietly(instance: Instance) -> None:
+    try:
+        instance.close()
+    except Exception:  # noqa: BLE001  the results are in; an adapter may raise anything here
+        return
+
+
+@dataclass(slots=True)
+class _Run:
+    plan: RunPlan
+    db: Database
+    lease: BackendLease
+    instance: Instance
+    on_progress: Callable[[Progress], None]
+    run_id: int = 0
+    done: int = 0
+    errors: int = 0
+
+    def run(self, resume: int | None) -> RunOutcome:
+        broken, environment = self._prepare()
+        self.run_id = self._open(environment) if resume is None else self._reopen(resume)
+        self.lease.watch(self.run_id)
+        if broken:
+            return self._end("void", broken)
+        try:
+            self._play_all()
+        except Stopped:
+            return self._end("interrupted", self.lease.reason or "stopped")
+        return self._conclude()
+
+    # Before the first scenario
+
+    def _prepare(self) -> tuple[str | None, dict[str, Any] | None]:
+        """Why the adapter is broken, if it is, and the environment of the run."""
+        line = Line(self.plan.limits.timeout_s, self.lease.stop)
+        try:
+            backend = line(self.instance.handle).value
+            box = f"{NAMESPACE_PREFIX}check-{self.lease.token}"
+            failed = [check for check in line(lambda: adapter_checks(backend, box)).value if not check.ok]
+            environment = line(lambda: fingerprint(backend, self.plan.public_config)).value
+        except Stopped:
+            raise
+        except Exception as error:  # noqa: BLE001  whatever an adapter raises here is why the run is void
+            return describe(error), None
+        finally:
+            line.close()
+        return "; ".join(f"{c.name}: {c.detail} ({c.advice})" for c in failed) or None, environment
+
+    def _open(self, environment: Mapping[str, Any] | None) -> int:
+        plan, suite = self.plan, self.plan.suite
+        return writes.open_run(
+            self.db,
+            NewRun(
+                suite_version_id=writes.register_suite(self.db, suite_record(suite, plan.owner)),
+                backend_id=self._backend_id(),
+                environment_id=writes.register_environment(self.db, environment) if environment else None,
+                trigger=plan.trigger,
+                token=self.lease.token,
+                cases_total=plan.trials * sum(1 for _ in suite.probes),
+                scenarios_total=plan.trials * len(suite.scenarios),
+                scorer_version=SCORER_VERSION,
+                subset=plan.subset,
+                trials=plan.trials,
+                meta=plan.meta,
+                owner=plan.owner,
+            ),
+        )
+
+    def _backend_id(self) -> int:
+        backend = self.plan.backend
+        return writes.register_backend(
+            self.db, backend.name, backend.type, self.plan.public_config, self.plan.owner
+        )
+
+    def _reopen(self, run_id: int) -> int:
+        writes.reopen_run(self.db, run_id, self.lease.token)
+        stored = queries.run(self.db, run_id)
+        if stored:
+            self.done, self.errors = stored.cases_done, stored.errors
+        return run_id
+
+    # The loop
+
+    def _play_all(self) -> None:
+        finished = queries.finished_scenarios(self.db, self.run_id)
+        jobs = [
+            Job(trial, scenario)
+            for trial in range(1, self.plan.trials + 1)
+            for scenario in self.plan.suite.scenarios
+            if (scenario.id, trial) not in finished
+        ]
+        self._report()
+        together = [job for job in jobs if not job.scenario.reopens]
+        alone = [job for job in jobs if job.scenario.reopens]
+        for job, played in chain(self._played(together, self._workers()), self._played(alone, 1)):
+            self._save(job, played)
+
+    def _workers(self) -> int:
+        concurrent = "concurrent" in self.instance.handle().capabilities
+        return self.plan.limits.concurrency if concurrent else 1
+
+    def _played(self, jobs: Sequence[Job], workers: int) -> Iterator[tuple[Job, Played]]:
+        if workers == 1:  # nothing else runs while a probe is timed
+            yield from ((job, self._play(job)) for job in jobs)
+            return
+        with ThreadPoolExecutor(workers, "memtrend-scenario") as pool:
+            playing = {pool.submit(self._play, job): job for job in jobs}
+            try:
+                yield from ((playing[future], future.result()) for future in as_completed(playing))
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+    def _play(self, job: Job) -> Played:
+        if self.lease.stop.is_set():
+            raise Stopped
+        namespace = f"{NAMESPACE_PREFIX}{self.run_id}-{job.trial}-{digest(job.scenario.id)[:8]}"
+        return play(self.instance, job.scenario, namespace, self._limits(job.scenario), self.lease.stop)
+
+    def _limits(self, scenario: Scenario) -> CallLimits:
+        """The run's diagnoses are shared out over its scenarios by their number of probes."""
+        limits = self.plan.limits
+        total = self.plan.trials * sum(1 for _ in self.plan.suite.probes)
+        share = ceil(limits.max_diagnoses * len(scenario.probes) / max(total, 1))
+        return CallLimits(limits.timeout_s, limits.attempts, share)
+
+    def _save(self, job: Job, played: Played) -> None:
+        outcome = scenario_outcome(job.scenario.id, job.trial, played)
+        writes.save_scenario(self.db, self.run_id, outcome, self.lease.token)
+        self.done += len(outcome.cases)
+        self.errors += sum(case.status == "error" for case in outcome.cases)
+        self._report()
+
+    def _report(self) -> None:
+        total = self.plan.trials * sum(1 for _ in self.plan.suite.probes)
+        self.on_progress(
+            Progress(self.run_id, self.plan.suite.name, self.plan.backend.name, self.done, total, self.errors)
+        )
+
+    # The end
+
+    def _conclude(self) -> RunOutcome:
+        cases = queries.case_scores(self.db, self.run_id)
+        rollups = roll_up(cases, queries.scenario_stats(self.db, self.run_id))
+        asked = sum(case.status != "skipped" for case in cases)
+        if self.errors > self.plan.limits.max_error_rate * asked:
+            limit = f"{self.plan.limits.max_error_rate:.0%}"
+            reason = f"{self.errors} of {asked} answers were errors, over the limit of {limit}"
+            return self._end("invalid", reason, rollups)
+        return self._end("whole", None, rollups)
+
+    def _end(self, status: ClosedStatus, reason: str | None, rollups: Sequence[Any] = ()) -> RunOutcome:
+        writes.close_run(self.db, self.run_id, status, rollups, reason, token=self.lease.token)
+        return RunOutcome(self.run_id, status, reason)

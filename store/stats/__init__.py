@@ -1,0 +1,1 @@
+"""Statistics, pure: arrays in, NamedTuples out; numpy and scipy only."""
