@@ -170,10 +170,9 @@ def open_backend(config: BackendConfig) -> Backend:
             f'backend {config.name}: unknown type {config.type!r}; known: {known}, or "package.module:Class"',
             permanent=True,
         )
-    from collectors.backends.custom import adapt
+    from collectors.backends.custom import adapt, find
 
-    adapted: Backend = adapt(_resolve(config.type), config)
-    return adapted
+    return adapt(find(config.type), config)
 
 
 def _resolve(path: str) -> Any:
