@@ -1,0 +1,267 @@
+"""The shipped suites keep their word: what they ask can be answered, and only by what they say answers it.
+
+No backend is asked. Each probe is read beside what its scenario has planted, amended and forgotten before.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from typing import NamedTuple
+
+import pytest
+import regex
+
+from collectors.history import History
+from collectors.matching import any_matches
+from collectors.scorers import Want, wants
+from collectors.suite import SHIPPED, Memory, Plant, Probe, Session, Suite, load
+
+MAIN_TAGS = (
+    "recall",
+    "preference",
+    "identifier",
+    "supersession",
+    "temporal",
+    "speaker",
+    "domain",
+    "user-isolation",
+    "forgetting",
+    "paraphrase",
+)
+
+CONTRACT_TAGS = (
+    "limit",
+    "ids",
+    "isolation",
+    "forgetting",
+    "durability",
+    "session",
+    "amend",
+    "query-safety",
+    "unicode",
+)
+
+
+class Moment(NamedTuple):
+    """A probe, what a right store may answer from (its user, domains and session), and all that it might
+    wrongly answer from: whatever was planted so far, as it reads now and as it read before."""
+
+    probe: Probe
+    eligible: tuple[Memory, ...]
+    planted: tuple[Memory, ...]
+
+
+def _moments(suite: Suite) -> Iterator[Moment]:
+    for scenario in suite.scenarios:
+        history, session = History(), None
+        for step in scenario.steps:
+            if isinstance(step, Probe):
+                yield _moment(step, history, session)
+            elif isinstance(step, Session):
+                session = step.id
+            elif isinstance(step, Plant):
+                history.follow(Plant(tuple(replace(m, session=m.session or session) for m in step.memories)))
+            else:
+                history.follow(step)
+
+
+def _moment(probe: Probe, history: History, session: str | None) -> Moment:
+    wanted_session = None if probe.all_sessions else probe.session or session
+    held = tuple(history.held.values())
+    eligible = tuple(
+        memory
+        for memory in held
+        if memory.user == probe.user
+        and (not probe.domains or memory.domain in probe.domains)
+        and wanted_session in (None, memory.session)
+    )
+    return Moment(probe, eligible, (*held, *history.forgotten.values(), *history.replaced.values()))
+
+
+@cache
+def shipped(name: str) -> Suite:
+    return load(SHIPPED[name])
+
+
+@cache
+def moments(name: str) -> tuple[Moment, ...]:
+    return tuple(_moments(shipped(name)))
+
+
+@cache
+def everything_written() -> tuple[Memory, ...]:
+    """All memories of all golden cases and their worlds, each once."""
+    plants = [step for s in shipped("golden").scenarios for step in s.steps if isinstance(step, Plant)]
+    return tuple({memory.id: memory for plant in plants for memory in plant.memories}.values())
+
+
+@cache
+def cases(name: str) -> dict[str, Probe]:
+    """One probe for each line of the suite's files."""
+    return {line_of(probe): probe for probe in shipped(name).probes}
+
+
+def line_of(probe: Probe) -> str:
+    return probe.case.partition("/")[0]
+
+
+def answers(want: Want, memories: tuple[Memory, ...]) -> list[Memory]:
+    return [memory for memory in memories if want.met_by(memory.id, memory.text)]
+
+
+def forbidden(probe: Probe) -> list[str]:
+    kinds = ("unwanted", "unwanted_first")
+    return [pattern for e in probe.expectations if e.kind in kinds for pattern in e.patterns]
+
+
+BOTH = pytest.mark.parametrize("name", ["golden", "contract"])
+
+
+def test_golden_has_forty_cases_and_four_of_each_main_tag() -> None:
+    """Every kind of failure has at least four cases that exist for it."""
+    first = Counter(probe.tags[0] for probe in cases("golden").values())
+    assert len(cases("golden")) >= 40
+    assert set(first) == set(MAIN_TAGS)
+    assert min(first.values()) >= 4, first
+
+
+def test_the_world_is_large_and_told_in_full() -> None:
+    """At least 150 memories surround the answers, each with a time and a user, of whom there are two."""
+    world = [memory for memory in everything_written() if "/" not in memory.id]
+    assert len(world) >= 150
+    assert {memory.user for memory in world} == {"ines", "bogdan"}
+    assert all(memory.at and memory.domain for memory in world)
+
+
+def test_own_namespaces_hold_near_misses() -> None:
+    """A case with a namespace of its own has 10 to 20 memories beside its own to confuse it."""
+    alone = [s for s in shipped("golden").scenarios if s.id in cases("golden")]
+    sizes = {s.id: sum("/" not in m.id for m in s.steps[0].memories) for s in alone if s.steps}
+    assert sizes
+    assert all(10 <= size <= 20 for size in sizes.values()), sizes
+
+
+@BOTH
+def test_every_expectation_can_be_met(name: str) -> None:
+    """Whatever is wanted stands in a memory that the question's user, domains and session may see."""
+    lost = [
+        (moment.probe.case, want)
+        for moment in moments(name)
+        for want in wants(moment.probe)
+        if not answers(want, moment.eligible)
+    ]
+    assert not lost
+
+
+@BOTH
+def test_no_expectation_is_ambiguous(name: str) -> None:
+    """A wanted pattern is met by one memory alone of those that the question is about."""
+    doubled = [
+        (moment.probe.case, want.patterns, [memory.id for memory in found])
+        for moment in moments(name)
+        for want in wants(moment.probe)
+        if len(found := answers(want, moment.eligible)) > 1
+    ]
+    assert not doubled
+
+
+def test_no_other_case_or_memory_of_the_world_answers() -> None:
+    """Beside every other golden case, and for any user, a wanted pattern is still met by its answer alone."""
+    strays = [
+        (moment.probe.case, want.patterns, memory.id)
+        for moment in moments("golden")
+        for want in wants(moment.probe)
+        for memory in answers(want, everything_written())
+        if line_of(moment.probe) != memory.id.partition("/")[0]
+        and memory not in answers(want, moment.eligible)
+    ]
+    assert not strays
+
+
+@BOTH
+def test_nothing_forbidden_is_wanted(name: str) -> None:
+    """A right answer is never punished."""
+    punished = [
+        (moment.probe.case, memory.id)
+        for moment in moments(name)
+        for want in wants(moment.probe)
+        for memory in answers(want, moment.eligible)
+        if any_matches(tuple(forbidden(moment.probe)), memory.text)
+    ]
+    assert not punished
+
+
+@BOTH
+def test_whatever_is_forbidden_could_come_back(name: str) -> None:
+    """A forbidden pattern is found in something planted, so that a wrong store can be caught by it."""
+    idle = [
+        (moment.probe.case, pattern)
+        for moment in moments(name)
+        for pattern in forbidden(moment.probe)
+        if not any(any_matches((pattern,), memory.text) for memory in moment.planted)
+    ]
+    assert not idle
+
+
+@BOTH
+def test_a_right_answer_has_rivals(name: str) -> None:
+    """More memories could come back than are asked for, or a case would pass whatever the ranking."""
+    unrivalled = [
+        moment.probe.case
+        for moment in moments(name)
+        if wants(moment.probe) and not limited(moment.probe) and len(moment.eligible) <= moment.probe.k
+    ]
+    assert not unrivalled
+
+
+def limited(probe: Probe) -> bool:
+    return any(expectation.kind == "at_most" for expectation in probe.expectations)
+
+
+def test_a_question_is_not_its_answer() -> None:
+    """But for identifiers, a golden question shares at most two longer words with what answers it."""
+    telling = [
+        (moment.probe.case, shared)
+        for moment in moments("golden")
+        if moment.probe.tags[0] != "identifier"
+        for want in wants(moment.probe)
+        for memory in answers(want, moment.eligible)
+        if len(shared := long_words(moment.probe.query) & long_words(memory.text)) > 2
+    ]
+    assert not telling
+
+
+def long_words(text: str) -> set[str]:
+    return {word for word in regex.findall(r"\w+", text.lower()) if len(word) >= 5}
+
+
+def test_smoke_is_a_small_sample_of_every_kind() -> None:
+    """Smoke is some twenty golden cases, two or more of each main tag, and plants at most 300 memories."""
+    first = Counter(probe.tags[0] for probe in cases("smoke").values())
+    assert set(cases("smoke")) < set(cases("golden"))
+    assert 18 <= len(cases("smoke")) <= 24
+    assert set(first) == set(MAIN_TAGS)
+    assert min(first.values()) >= 2, first
+    assert shipped("smoke").plants <= 300
+
+
+@BOTH
+def test_every_case_says_where_its_shape_comes_from(name: str) -> None:
+    """Each case names the failure that it was written after."""
+    assert not [case for case, probe in cases(name).items() if not probe.source.strip()]
+
+
+@BOTH
+def test_leaks_and_failed_forgetting_are_critical(name: str) -> None:
+    """Losing a case of isolation or forgetting is an alert by itself."""
+    grave = {"user-isolation", "isolation", "forgetting"}
+    assert not [case for case, p in cases(name).items() if grave & set(p.tags) and not p.critical]
+
+
+def test_contract_covers_what_any_backend_ought_to_do() -> None:
+    """The contract has some twenty cases or more, alone in their namespaces, for every promise it makes."""
+    found = Counter(tag for probe in cases("contract").values() for tag in probe.tags)
+    assert len(cases("contract")) >= 20
+    assert found["contract"] == len(cases("contract")) == len(shipped("contract").scenarios)
+    assert set(CONTRACT_TAGS) <= set(found)
