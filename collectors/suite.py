@@ -184,7 +184,7 @@ class Suite:
 
 @dataclass(frozen=True, slots=True)
 class SuiteConfig:
-    """Where a suite comes from. `only` and `without` select cases by tag."""
+    """Where a suite comes from. Selected are the cases that bear all tags of `only` and none of `without`."""
 
     name: str
     path: Path

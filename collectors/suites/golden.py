@@ -79,7 +79,7 @@ def read(config: SuiteConfig) -> tuple[Scenario, ...]:
 
 
 def _selected(tags: Sequence[str], config: SuiteConfig) -> bool:
-    return (not config.only or bool(set(config.only) & set(tags))) and not set(config.without) & set(tags)
+    return set(config.only) <= set(tags) and not set(config.without) & set(tags)
 
 
 # Files

@@ -1,0 +1,410 @@
+"""The command line: the composition root, the one file that may import all three packages.
+
+A command reads its arguments, calls what does the work, prints, and turns the outcome into an exit code:
+0 fine, 1 the thing asked about is bad, 2 usage or configuration, 3 no answer possible, 130 interrupted.
+Heavy imports stand inside the commands, so that `--help` stays quick.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from store.database import Database
+    from store.settings import Settings
+
+BAD, USAGE, NO_ANSWER, INTERRUPTED = 1, 2, 3, 130
+
+app = typer.Typer(
+    name="memtrend",
+    help="Watch an agent's memory: run suites against memory backends, keep every answer, show the trend.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+runs_app = typer.Typer(help="List runs; cancel one.", invoke_without_command=True)
+backend_app = typer.Typer(help="The backends configured, and the types there are.", no_args_is_help=True)
+app.add_typer(runs_app, name="runs")
+app.add_typer(backend_app, name="backend")
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+Suites = Annotated[list[str] | None, typer.Option("--suite", "-s", help="Suite by name; may be given again.")]
+Backends = Annotated[
+    list[str] | None, typer.Option("--backend", "-b", help="Backend by name; may be given again.")
+]
+Tag = Annotated[str, typer.Option(help="Only the cases that bear this tag.")]
+Meta = Annotated[list[str] | None, typer.Option(help="KEY=VALUE kept with the run; may be given again.")]
+
+
+class Refused(Exception):
+    """What a command will not do; `code` is the exit code."""
+
+    def __init__(self, message: str, code: int = USAGE) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+_state = {"debug": False, "config": None}
+
+
+@app.callback()
+def options(
+    config: Annotated[
+        Path | None, typer.Option(help="The configuration; ./memtrend.toml by default.")
+    ] = None,
+    debug: Annotated[bool, typer.Option(help="Show tracebacks.")] = False,
+) -> None:
+    _state.update(config=config, debug=debug)
+
+
+def main() -> None:
+    """Entry of the `memtrend` script: no traceback without --debug."""
+    try:
+        app(standalone_mode=False)
+    except typer.Exit as ended:
+        sys.exit(ended.exit_code)
+    except typer.Abort:
+        sys.exit(INTERRUPTED)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except Exception as error:  # noqa: BLE001  the last resort: say what happened, plainly
+        sys.exit(_explain(error))
+
+
+def _explain(error: Exception) -> int:
+    import click
+
+    if isinstance(error, click.ClickException):
+        error.show()
+        return error.exit_code
+    if _state["debug"]:
+        raise error
+    say(f"memtrend: {error or type(error).__name__}")
+    if not _is_expected(error):
+        say(f"({type(error).__name__}; memtrend --debug shows where)")
+    return getattr(error, "code", USAGE if _is_configuration(error) else BAD)
+
+
+def _is_expected(error: Exception) -> bool:
+    from collectors.backend import BackendError
+    from collectors.lease import InstanceBusy
+    from store.errors import StoreError
+
+    return _is_configuration(error) or isinstance(error, Refused | BackendError | InstanceBusy | StoreError)
+
+
+def _is_configuration(error: Exception) -> bool:
+    from collectors.suite import SuiteError
+    from store.settings import SettingsError
+
+    return isinstance(error, SettingsError | SuiteError)
+
+
+# What commands share
+
+
+def settings() -> Settings:
+    from collectors.configured import configured
+
+    return configured(_state["config"])
+
+
+@contextmanager
+def database(of: Settings | None = None) -> Iterator[Database]:
+    from store.database import open_database
+
+    db = open_database((of or settings()).database.url.get_secret_value())
+    try:
+        yield db
+    finally:
+        db.close()
+
+
+def print_json(document: Any) -> None:
+    import json
+
+    typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
+
+
+def say(text: str) -> None:
+    """For a person, so on stderr: stdout is for data."""
+    typer.echo(text, err=True)
+
+
+def chosen(asked: list[str] | None, known: list[str], what: str) -> list[str]:
+    """The names asked for, or all that are known. Refuses one that is not."""
+    for name in asked or ():
+        if name not in known:
+            raise Refused(f"unknown {what} {name!r}; known: {', '.join(known) or 'none'}")
+    return list(dict.fromkeys(asked)) if asked else known
+
+
+def pairs(given: list[str] | None) -> dict[str, str]:
+    split = [text.partition("=") for text in given or ()]
+    for key, sign, _ in split:
+        if not key or not sign:
+            raise Refused(f"--meta {key}: should be KEY=VALUE")
+    return {key: value for key, _, value in split}
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[threading.Event]:
+    """The first ^C or TERM asks the run to stop at the next step; a second one ends it at once."""
+    stop = threading.Event()
+
+    def ask(number: int, _frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        say("stopping after the step in flight; once more to stop at once")
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+# Running
+
+
+@app.command()
+def init(
+    folder: Annotated[Path, typer.Argument(help="Where to write.")] = Path(),
+    backend: Annotated[str | None, typer.Option(help="Write NAME.py, an adapter to fill in.")] = None,
+) -> None:
+    """Write a commented memtrend.toml and a first suite, or an adapter for a memory of your own."""
+    from collectors import starter
+
+    for line in starter.write_adapter(folder, backend) if backend else starter.write_project(folder):
+        typer.echo(line)
+
+
+@app.command()
+def up(
+    host: Annotated[str | None, typer.Option(help="Address of the dashboard.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port of the dashboard.")] = None,
+    once: Annotated[bool, typer.Option(help="Run every suite on every backend, and exit.")] = False,
+) -> None:
+    """Dashboard, collector and a first run of everything, until ^C."""
+    if once:
+        run()
+    from collectors.supervise import up as supervise
+
+    raise typer.Exit(supervise(settings(), _state["config"], host=host, port=port))
+
+
+@app.command()
+def run(
+    suite: Suites = None,
+    backend: Backends = None,
+    resume: Annotated[
+        bool, typer.Option(help="Finish interrupted runs instead: that of RUN_ID, or the newest of each.")
+    ] = False,
+    run_id: Annotated[int | None, typer.Argument(help="With --resume: the run to finish.")] = None,
+    trials: Annotated[int, typer.Option(min=1, help="Times each scenario is played.")] = 1,
+    tag: Tag = "",
+    mark: Annotated[str, typer.Option(help="Draw a line with this text on every chart, dated now.")] = "",
+    meta: Meta = None,
+    json: Json = False,
+) -> None:
+    """Run suites against backends: all of them, or those named. Exit 1 unless every run is whole."""
+    from collectors import runs as doing
+    from collectors.configured import backend_names, suite_names
+    from store import queries, shapes, writes
+
+    of = settings()
+    suites = chosen(suite, suite_names(of), "suite")
+    backends = chosen(backend, backend_names(of), "backend")
+    kept = pairs(meta)
+    with database(of) as db, stop_on_signals() as stop:
+        if resume:
+            todo = doing.interrupted(db, of, run_id, suites, backends)
+        else:
+            todo = doing.planned(of, suites, backends, trials=trials, tag=tag, meta=kept)
+        if mark:
+            writes.add_mark(db, mark, meta=kept)
+        outcomes = doing.run_all(db, todo, stop)
+        if json:
+            rows = queries.runs(db, ids=[outcome.run_id for outcome in outcomes], limit=len(outcomes))
+            print_json(shapes.run_list(rows))
+    raise typer.Exit(doing.exit_code(outcomes, stop.is_set()))
+
+
+@app.command()
+def collect() -> None:
+    """Run the schedules, and what dashboard and API ask for, until TERM or ^C."""
+    from collectors.collector import main as collector
+
+    raise typer.Exit(collector(_state["config"]))
+
+
+@app.command()
+def dashboard(
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on.")] = None,
+) -> None:
+    """Serve the dashboard alone."""
+    from dashboard.server import main as serve
+
+    shown = settings().dashboard
+    serve(host or shown.host, port or shown.port)
+
+
+@app.command()
+def rescore(
+    run_ids: Annotated[
+        list[int] | None, typer.Argument(help="Runs; all that an older scorer scored by default.")
+    ] = None,
+) -> None:
+    """Derive the scores of stored answers again, without asking a backend."""
+    from collectors.rescoring import rescore as again
+    from collectors.rescoring import runs_of_older_scorers
+
+    with database() as db:
+        for run_id in run_ids or runs_of_older_scorers(db):
+            typer.echo(again(db, run_id))
+
+
+@app.command()
+def mark(
+    text: Annotated[str, typer.Argument(help="What happened: 'deploy agent 4.12'.")],
+    at: Annotated[str | None, typer.Option(help="When, in ISO 8601; now by default.")] = None,
+    meta: Meta = None,
+) -> None:
+    """Draw a dated line on every chart."""
+    from store import writes
+
+    with database() as db:
+        typer.echo(f"mark {writes.add_mark(db, text, moment(at), meta=pairs(meta))}: {text}")
+
+
+def moment(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise Refused(f"{text!r} should be a date or time such as 2026-03-04T09:30+01:00") from None
+    return at.astimezone() if at.tzinfo is None else at
+
+
+# Reading
+
+
+@runs_app.callback()
+def list_runs(
+    context: typer.Context,
+    suite: Suites = None,
+    backend: Backends = None,
+    status: Annotated[
+        list[str] | None, typer.Option(help="running, whole, invalid, void or interrupted.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many, newest first.")] = 20,
+    json: Json = False,
+) -> None:
+    """List runs, newest first."""
+    if context.invoked_subcommand:
+        return
+    from collectors import tables
+    from store import queries, shapes
+
+    with database() as db:
+        rows = queries.runs(db, suites=suite, backends=backend, statuses=status, limit=limit)
+    print_json(shapes.run_list(rows)) if json else tables.print_runs(rows)
+
+
+@runs_app.command()
+def cancel(run_id: Annotated[int, typer.Argument(help="The run, as `memtrend runs` lists it.")]) -> None:
+    """Stop a running run after its scenario in flight; `run --resume` can finish it later."""
+    from store import writes
+
+    with database() as db:
+        writes.cancel_run(db, run_id, "cli")
+    typer.echo(f"run {run_id} stops at its next step")
+
+
+@app.command()
+def show(
+    run_id: Annotated[int, typer.Argument(help="The run, as `memtrend runs` lists it.")], json: Json = False
+) -> None:
+    """One run with its metrics and cases."""
+    from collectors import tables
+    from store import queries, shapes
+
+    with database() as db:
+        row = queries.run(db, run_id)
+        if row is None:
+            raise Refused(f"no run {run_id}; memtrend runs lists them", NO_ANSWER)
+        cases = queries.run_cases(db, run_id)
+    print_json(shapes.run_with_cases(row, cases)) if json else tables.print_run(row, cases)
+
+
+@app.command()
+def export(
+    run_id: Annotated[list[int] | None, typer.Option("--run", help="Run by id; may be given again.")] = None,
+    suite: Suites = None,
+    backend: Backends = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file; stdout by default.")] = None,
+) -> None:
+    """Case results as CSV: a row for each case and trial, no texts."""
+    from collectors.export import write_csv
+
+    with database() as db:
+        if output is None:
+            write_csv(db, sys.stdout, run_id, suite, backend)
+            return
+        with output.open("w", newline="", encoding="utf-8") as file:
+            say(f"{write_csv(db, file, run_id, suite, backend)} rows in {output}")
+
+
+@app.command()
+def doctor(
+    backend: Annotated[
+        str | None, typer.Argument(help="Check this backend's adapter, and explain what fails.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Check database, configuration, backends, clock, collector, disk. Exit 1 when something is wrong."""
+    from collectors import doctor as checks
+    from collectors import tables
+
+    found = checks.check_backend(settings(), backend) if backend else checks.check_all(_state["config"])
+    if json:
+        print_json({"checks": [check._asdict() for check in found]})
+    else:
+        tables.print_checks(found)
+    raise typer.Exit(0 if all(check.ok for check in found) else BAD)
+
+
+@backend_app.command("list")
+def list_backends(json: Json = False) -> None:
+    """The backends configured."""
+    from collectors import tables
+    from collectors.configured import backend_public
+
+    of = settings()
+    rows = [{"name": name, **backend_public(of, name)} for name in of.backends]
+    print_json({"backends": rows}) if json else tables.print_backends(rows)
+
+
+@backend_app.command("types")
+def list_types(json: Json = False) -> None:
+    """The types of backend there are."""
+    from collectors.backend import BACKENDS
+
+    print_json({"types": sorted(BACKENDS)}) if json else typer.echo("\n".join(sorted(BACKENDS)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""From the settings to what collectors work with: suites, backends, limits, plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from collectors.backend import BACKENDS, BackendConfig
+from collectors.embedding import LOCAL
+from collectors.record import suite_record
+from collectors.runner import RunLimits, RunPlan
+from collectors.suite import SHIPPED, Suite, SuiteConfig, load
+from store import writes
+from store.database import Database
+from store.settings import Settings, check_names, load_settings, public
+
+
+def configured(path: Path | None = None) -> Settings:
+    """The settings in force, every name in them known. Raises `SettingsError`."""
+    settings = load_settings(path)
+    check_names(settings, known_types=BACKENDS, known_suites=SHIPPED, known_embedders=LOCAL)
+    return settings
+
+
+def suite_names(settings: Settings) -> list[str]:
+    """The team's own first, then those we ship; a suite of the team's may take a shipped one's name."""
+    return list(dict.fromkeys([*settings.suites, *SHIPPED]))
+
+
+def backend_names(settings: Settings) -> list[str]:
+    return list(settings.backends)
+
+
+def suite_config(settings: Settings, name: str) -> SuiteConfig:
+    """Raises KeyError for an unknown name."""
+    if name not in settings.suites:
+        return SHIPPED[name]
+    section = settings.suites[name]
+    return SuiteConfig(name, section.path, section.kind, tuple(section.only), tuple(section.without))
+
+
+def load_suite(settings: Settings, name: str, tag: str = "") -> Suite:
+    """The suite, or those of its cases that bear the tag. Raises `SuiteError`."""
+    config = suite_config(settings, name)
+    return load(replace(config, only=(*config.only, tag)) if tag else config)
+
+
+def backend_config(settings: Settings, name: str) -> BackendConfig:
+    """Raises KeyError for an unknown name."""
+    section = settings.backends[name]
+    custom = section.type not in BACKENDS
+    options = (
+        {**section.options, **section.config} if custom else {**section.options, "config": section.config}
+    )
+    return BackendConfig(
+        name, section.type, options, section.embedder or settings.embedder, section.directory
+    )
+
+
+def backend_public(settings: Settings, name: str) -> Mapping[str, object]:
+    """The backend's configuration with secrets hidden: what is stored and shown."""
+    shown: Mapping[str, object] = public(settings)["backends"][name]
+    return shown
+
+
+def run_limits(settings: Settings) -> RunLimits:
+    limits = settings.limits
+    return RunLimits(
+        limits.timeout, limits.attempts, limits.max_error_rate, limits.concurrency, limits.diagnose.max_cases
+    )
+
+
+def plan(
+    settings: Settings,
+    suite: str,
+    backend: str,
+    *,
+    trials: int = 1,
+    trigger: str = "cli",
+    tag: str = "",
+    meta: Mapping[str, str] | None = None,
+) -> RunPlan:
+    """What to run for one (suite, backend). Raises `SuiteError`, and KeyError for unknown names."""
+    return RunPlan(
+        suite=load_suite(settings, suite, tag),
+        backend=backend_config(settings, backend),
+        trials=trials,
+        trigger=trigger,
+        subset=tag,
+        meta=meta or {},
+        owner=settings.backends[backend].owner,
+        limits=run_limits(settings),
+        public_config=backend_public(settings, backend),
+    )
+
+
+def register_all(db: Database, settings: Settings) -> None:
+    """Write the suites and backends known as rows, so that dashboard and API can name and check them.
+    Raises `SuiteError` for the first suite that cannot be loaded."""
+    for name in suite_names(settings):
+        owner = settings.suites[name].owner if name in settings.suites else "default"
+        writes.register_suite(db, suite_record(load_suite(settings, name), owner))
+    for name, section in settings.backends.items():
+        writes.register_backend(db, name, section.type, backend_public(settings, name), section.owner)

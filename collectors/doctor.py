@@ -1,0 +1,160 @@
+"""Is everything in order? Each check says what it saw and, when it is bad, what to do."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from sqlalchemy.engine import make_url
+
+from collectors.backend import NAMESPACE_PREFIX, open_backend
+from collectors.calls import Line, describe
+from collectors.configured import backend_config, configured, load_suite, suite_names
+from collectors.contract import CheckResult, adapter_checks, contract_report
+from collectors.lease import whoami
+from store import queries
+from store.database import Database, open_database
+from store.errors import StoreError
+from store.settings import Settings, SettingsError
+
+STALE = timedelta(seconds=30)
+LOW_DISK_GB = 1.0
+OURS = ("store", "collectors", "dashboard")
+
+
+def check_all(config: Path | None) -> list[CheckResult]:
+    """Everything, cheapest first; a broken configuration ends the list."""
+    try:
+        settings = configured(config)
+    except SettingsError as error:
+        return [CheckResult("configuration", False, str(error), "mend the keys named above")]
+    source = str(settings.source) if settings.source else "defaults, no memtrend.toml here"
+    return [
+        CheckResult("configuration", True, source),
+        *_guarded("shadowed names", _shadowed),
+        *_guarded("disk", lambda: _disk(settings)),
+        *_guarded("suites", lambda: _suites(settings)),
+        *_guarded("database", lambda: _record(settings)),
+        *(check for name in settings.backends for check in _broken_or_not(settings, name)),
+    ]
+
+
+def check_backend(settings: Settings, name: str) -> list[CheckResult]:
+    """The adapter's own checks, and the contract every backend ought to keep, explained."""
+    if name not in settings.backends:
+        known = ", ".join(settings.backends)
+        return [CheckResult("backend", False, f"{name!r} is not configured", f"known: {known}")]
+    return list(_guarded(name, lambda: iter(_on_a_line(settings, name, deep=True))))
+
+
+def _guarded(name: str, check: Callable[[], Iterator[CheckResult]]) -> list[CheckResult]:
+    try:
+        return list(check())
+    except Exception as error:  # noqa: BLE001  a doctor reports what it meets, whatever it is
+        return [CheckResult(name, False, describe(error), "")]
+
+
+def _shadowed() -> Iterator[CheckResult]:
+    """Our top-level names must be ours: a user's `store/` in the working directory would win."""
+    home = Path(__file__).resolve().parents[1]
+    for name in OURS:
+        found = importlib.util.find_spec(name)
+        where = Path(found.origin).resolve().parents[1] if found and found.origin else None
+        if where != home:
+            yield CheckResult(
+                "shadowed names", False, f"{name} is imported from {where}", "start memtrend elsewhere"
+            )
+        elif Path.cwd().resolve() != home and (Path.cwd() / name).is_dir():
+            advice = "rename the folder, or start memtrend from another one"
+            yield CheckResult(
+                "shadowed names", False, f"./{name} has the name of a package of memtrend", advice
+            )
+
+
+def _disk(settings: Settings) -> Iterator[CheckResult]:
+    path = Path(make_url(settings.database.url.get_secret_value()).database or ".").resolve()
+    free = shutil.disk_usage(path.parent).free / 1e9
+    yield CheckResult(
+        "disk",
+        free > LOW_DISK_GB,
+        f"{free:.1f} GB free beside the database",
+        "make room, or move database.url",
+    )
+
+
+def _suites(settings: Settings) -> Iterator[CheckResult]:
+    for name in suite_names(settings):
+        suite = load_suite(settings, name)
+        cases = sum(1 for _ in suite.probes)
+        yield CheckResult(
+            f"suite {name}", True, f"{cases} cases, {suite.plants} plants, version {suite.version}"
+        )
+
+
+def _record(settings: Settings) -> Iterator[CheckResult]:
+    try:
+        db = open_database(settings.database.url.get_secret_value())
+    except StoreError as error:
+        yield CheckResult(
+            "database", False, str(error), "name another file in database.url, or mend this one"
+        )
+        return
+    try:
+        yield CheckResult("database", True, f"{db.url_public}, {queries.count_runs(db)} runs")
+        yield _clock(db)
+        yield _collector(db)
+    finally:
+        db.close()
+
+
+def _clock(db: Database) -> CheckResult:
+    apart = abs((queries.clock(db) - datetime.now(UTC)).total_seconds())
+    advice = "set the clock: leases and schedules go by the database's"
+    return CheckResult("clock", apart < 5, f"{apart:.1f} s from the database's", advice)
+
+
+def _collector(db: Database) -> CheckResult:
+    beats = [beat for beat in queries.heartbeats(db) if beat.name == "collector"]
+    if not beats:
+        return CheckResult("collector", True, "none has run yet: memtrend up, or memtrend collect")
+    age = datetime.now(UTC) - beats[0].at
+    seen = f"last heard of {age.total_seconds():.0f} s ago (pid {beats[0].pid} on {beats[0].host})"
+    return CheckResult(
+        "collector", age < STALE, seen, "schedules do not run: memtrend up, or memtrend collect"
+    )
+
+
+def _broken_or_not(settings: Settings, name: str) -> list[CheckResult]:
+    return _guarded(f"backend {name}", lambda: iter([_folded(name, _on_a_line(settings, name, deep=False))]))
+
+
+def _folded(name: str, checks: list[CheckResult]) -> CheckResult:
+    bad = next((check for check in checks if not check.ok), None)
+    if bad is None:
+        return CheckResult(f"backend {name}", True, f"{len(checks)} adapter checks")
+    return CheckResult(f"backend {name}", False, f"{bad.name}: {bad.detail}", bad.advice)
+
+
+def _on_a_line(settings: Settings, name: str, *, deep: bool) -> list[CheckResult]:
+    """On a thread that can be left behind, should the backend hang."""
+    line = Line(settings.limits.timeout, threading.Event())
+    try:
+        found: list[CheckResult] = line(lambda: _examined(settings, name, deep)).value
+        return found
+    finally:
+        line.close()
+
+
+def _examined(settings: Settings, name: str, deep: bool) -> list[CheckResult]:
+    backend = open_backend(backend_config(settings, name))
+    box = f"{NAMESPACE_PREFIX}doctor-{whoami().replace(':', '-')}"
+    try:
+        checks = adapter_checks(backend, box)
+        whole = all(check.ok for check in checks)
+        return [*checks, *(contract_report(backend, box) if deep and whole else [])]
+    finally:
+        backend.close()

@@ -1,0 +1,123 @@
+"""What `memtrend init` writes: a commented configuration, three worked cases, or an adapter to fill in."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from store.errors import StoreError
+
+CONFIG = """\
+# memtrend's configuration. Every key can be overridden by an environment variable: [limits] timeout is
+# MEMTREND_LIMITS__TIMEOUT. A secret KEY may stand in a file instead: KEY_file = "/run/secrets/...".
+
+embedder = "wordllama"        # or "minilm" (make install EXTRAS=minilm), or an OpenAI-compatible endpoint:
+# embedder = { url = "http://127.0.0.1:11434/v1", model = "nomic-embed-text" }
+
+[database]
+url = "sqlite:///memtrend.db"
+
+# Backends: the name is what every command and chart shows. `memtrend backend types` lists the types.
+[backends.keyword]
+type = "keyword"
+
+[backends.dense]              # the plain vector store that every real system should beat
+type = "dense"
+
+[backends.hybrid]
+type = "hybrid"
+
+[backends.nothing]            # the two floors: nobody should be proud to beat them
+type = "nothing"
+
+[backends.everything]
+type = "everything"
+
+# [backends.mem0]             # make install EXTRAS=mem0
+# type = "mem0"
+# infer = false
+# config = { }                # the vendor's own configuration, verbatim; secrets as "${env:NAME}"
+
+# [backends.ours]             # a memory of your own: memtrend init --backend ours, then fill it in
+# type = "ours:Ours"
+
+# Suites of your own; the shipped ones are golden, smoke and contract.
+[suites.mine]
+path = "suites/mine.jsonl"
+
+# Small suites every night, the large one once a week. Weekdays by name: 0 means Sunday here, Monday there.
+[schedules.nightly]
+cron = "0 3 * * *"            # UTC
+suites = ["mine", "smoke", "contract"]
+backends = ["*"]
+
+[schedules.weekly]
+cron = "0 4 * * sun"
+suites = ["golden"]
+backends = ["*"]
+"""
+
+CASES = r"""{"id": "standup-moved-to-half-past", "tags": ["supersession"], "writes": [{"text": "Stand-up is at 9:15 in the small room.", "at": "2026-02-02"}, {"text": "Because of the school run we meet half an hour later from now on: 9:45.", "at": "2026-04-13"}, {"text": "The retrospective stays on Friday at 9:15.", "at": "2026-04-13"}, {"text": "Dana books the small room for the interviews at 9:30 on Mondays.", "at": "2026-04-14"}, {"text": "Lunch with the design team is at 12:15.", "at": "2026-04-20"}, {"text": "The alarm of the small room rings at 9:05 when nobody is in.", "at": "2026-04-22"}], "query": "When does the team gather in the morning?", "expect_any": ["\\b9[:.]45\\b"], "forbid_top1": ["Stand-up is at 9[:.]15"], "k": 3, "source": "example: a fact that changed; the old one must not come first"}
+{"id": "parcel-of-the-other-customer", "tags": ["user-isolation"], "critical": true, "writes": [{"text": "Parcel 4471 for Mrs Okafor waits at the depot in Leith.", "user": "okafor"}, {"text": "Parcel 4417 for Mr Lindqvist was handed to his neighbour at number 12.", "user": "lindqvist"}, {"text": "Mr Lindqvist wants parcels left in the porch from now on.", "user": "lindqvist"}], "user": "lindqvist", "query": "Where is my parcel now?", "expect_any": ["neighbour at number 12"], "forbid_any": ["depot in Leith"], "source": "example: what one user stored must never come back for another"}
+{"id": "drop-the-old-door-code", "tags": ["forgetting"], "critical": true, "steps": [{"plant": [{"id": "code", "text": "The code of the yard gate is 80815."}, {"id": "gate", "text": "The yard gate sticks in wet weather: lift it while pushing."}, {"id": "bins", "text": "Bins go out through the yard on Thursday evening."}]}, {"forget": ["code"]}, {"probe": "What do I type at the yard gate?", "forbid_any": ["80815"], "abstain": true}, {"probe": "How do I get the gate open after rain?", "expect_any": ["lift it while pushing"]}], "source": "example: a deleted memory is gone, its neighbour is not"}
+"""  # noqa: E501
+
+ADAPTER = '''\
+"""{name}, as memtrend sees it. Configure it as: type = "{module}:{cls}"; check it: memtrend doctor {name}"""
+
+
+class {cls}:
+    def __init__(self):
+        self.texts = []  # connect to your memory here
+
+    def write(self, text):
+        self.texts.append(text)
+
+    def search(self, query, k):
+        return self.texts[:k]  # the best k first: texts, (text, score) pairs, or dicts with id, text, score
+
+    def count(self):
+        return len(self.texts)
+'''
+
+
+class AlreadyThere(StoreError):
+    """A file that `init` would have to overwrite."""
+
+
+def write_project(folder: Path) -> list[str]:
+    """Write memtrend.toml and suites/mine.jsonl; lines for the user. Raises `AlreadyThere`."""
+    files = {folder / "memtrend.toml": CONFIG, folder / "suites" / "mine.jsonl": CASES}
+    _write(files)
+    return [
+        *(f"wrote {path}" for path in files),
+        "next:",
+        "  memtrend doctor                # is everything in order?",
+        "  memtrend run --suite mine      # ask your three cases of every backend",
+        "  memtrend up                    # dashboard and schedules, until ^C",
+    ]
+
+
+def write_adapter(folder: Path, name: str) -> list[str]:
+    """Write NAME.py; lines for the user. Raises `AlreadyThere`."""
+    module = re.sub(r"\W+", "_", name).strip("_").lower() or "backend"
+    module = f"b_{module}" if module[0].isdigit() else module
+    cls = "".join(part.capitalize() for part in module.split("_"))
+    path = folder / f"{module}.py"
+    _write({path: ADAPTER.format(name=name, module=module, cls=cls)})
+    return [
+        f"wrote {path}",
+        "next, in memtrend.toml:",
+        f"  [backends.{name}]",
+        f'  type = "{module}:{cls}"',
+        f"then: memtrend doctor {name}",
+    ]
+
+
+def _write(files: dict[Path, str]) -> None:
+    for path in files:
+        if path.exists():
+            raise AlreadyThere(f"{path} is there already; move it away first, nothing was written")
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
