@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from store.database import Database
     from store.settings import Settings
+
+    from store.database import Database
 
 BAD, USAGE, NO_ANSWER, INTERRUPTED = 1, 2, 3, 130
 
@@ -103,8 +104,9 @@ def _is_expected(error: Exception) -> bool:
 
 
 def _is_configuration(error: Exception) -> bool:
-    from collectors.suite import SuiteError
     from store.settings import SettingsError
+
+    from collectors.suite import SuiteError
 
     return isinstance(error, SettingsError | SuiteError)
 

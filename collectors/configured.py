@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from store.settings import Settings, check_names, load_settings, public
+
 from collectors.backend import BACKENDS, BackendConfig
 from collectors.embedding import LOCAL
 from collectors.record import suite_record
@@ -13,7 +15,6 @@ from collectors.runner import RunLimits, RunPlan
 from collectors.suite import SHIPPED, Suite, SuiteConfig, load
 from store import writes
 from store.database import Database
-from store.settings import Settings, check_names, load_settings, public
 
 
 def configured(path: Path | None = None) -> Settings:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from sqlalchemy.engine import make_url
+from store.settings import Settings, SettingsError
 
 from collectors.backend import NAMESPACE_PREFIX, open_backend
 from collectors.calls import Line, describe
@@ -19,7 +20,6 @@ from collectors.lease import whoami
 from store import queries
 from store.database import Database, open_database
 from store.errors import StoreError
-from store.settings import Settings, SettingsError
 
 STALE = timedelta(seconds=30)
 LOW_DISK_GB = 1.0

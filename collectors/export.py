@@ -8,12 +8,6 @@ from typing import TextIO
 
 from store import queries
 from store.database import Database
-from store.metrics import METRICS
-
-COLUMNS = (
-    "run", "suite", "suite_version", "backend", "started_at", "case", "trial", "tags", "status", "failure",
-    "latency_ms", "attempts", "returned_n", *(m.name for m in METRICS.values() if m.source == "hits"),
-)  # fmt: skip
 
 
 def write_csv(
@@ -24,7 +18,7 @@ def write_csv(
     backends: Sequence[str] | None = None,
 ) -> int:
     """Write one row for each case and trial, and return how many. An empty cell does not apply."""
-    writer = csv.DictWriter(file, COLUMNS, restval="")
+    writer = csv.DictWriter(file, queries.EXPORTED)
     writer.writeheader()
     written = 0
     for row in queries.export_cases(db, run_ids=run_ids, suites=suites, backends=backends):

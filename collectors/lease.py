@@ -58,7 +58,7 @@ class BackendLease:
                 if not writes.renew_lease(self.db, self.name, self.token, TTL_S):
                     return self._stop("another process took the backend over")
                 renewed = time.monotonic()
-            if self._run_id is not None and queries.cancel_requested(self.db, self._run_id):
+            if self._run_id is not None and queries.is_cancelled(self.db, self._run_id):
                 return self._stop("cancelled")
 
     def _stop(self, reason: str) -> None:

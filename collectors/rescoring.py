@@ -27,7 +27,7 @@ def rescore(db: Database, run_id: int) -> str:
         row._replace(scores=scores.get((row.case, row.trial), {})) for row in queries.case_scores(db, run_id)
     ]
     rollups = roll_up(rows, queries.scenario_stats(db, run_id))
-    stored = [(answer.result_id, scores[answer.case, answer.trial]) for answer in answers]
+    stored = [(answer.case_result_id, scores[answer.case, answer.trial]) for answer in answers]
     writes.rescore(db, run_id, SCORER_VERSION, stored, rollups)
     unjudged = sum(not found for found in scores.values())
     return f"run {run_id}: {len(answers) - unjudged} answers scored by version {SCORER_VERSION}" + (

@@ -12,13 +12,13 @@ from typing import NamedTuple, Protocol
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
+from store.settings import Settings
 
 from collectors.configured import plan
 from collectors.runner import Progress, RunOutcome, RunPlan, run
 from store import queries
 from store.database import Database
 from store.errors import StoreError
-from store.settings import Settings
 
 PLAIN_EVERY_S = 5.0
 

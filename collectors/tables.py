@@ -11,7 +11,7 @@ from rich.text import Text
 
 from collectors.contract import CheckResult
 from store.metrics import METRICS
-from store.queries import Rolled, RunCaseRow, RunRow
+from store.queries import CaseRow, Rolled, RunRow
 
 
 def print_runs(rows: Sequence[RunRow]) -> None:
@@ -27,7 +27,7 @@ def print_runs(rows: Sequence[RunRow]) -> None:
     Console().print(table)
 
 
-def print_run(row: RunRow, cases: Sequence[RunCaseRow]) -> None:
+def print_run(row: RunRow, cases: Sequence[CaseRow]) -> None:
     console = Console()
     console.print(
         f"run {row.id}: {row.suite} ({row.suite_version}) on {row.backend}, {row.status}", markup=False
@@ -57,7 +57,7 @@ def _rolled(rolled: Rolled | None, scale: float) -> tuple[str, str, str]:
     return f"{scale * rolled.mean:.1f}", span, str(rolled.n)
 
 
-def _cases(cases: Iterable[RunCaseRow]) -> Table:
+def _cases(cases: Iterable[CaseRow]) -> Table:
     table = _table("lost case", "tags", "passes", "why")
     for case in cases:
         name = f"{case.case} (critical)" if case.critical else case.case

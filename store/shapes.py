@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from store.queries import RunCaseRow, RunRow
+    from store.queries import CaseRow, RunRow
 
 
 def run_list(rows: Iterable[RunRow]) -> dict[str, Any]:
@@ -34,11 +34,11 @@ def run(row: RunRow) -> dict[str, Any]:
     }
 
 
-def run_with_cases(row: RunRow, cases: Iterable[RunCaseRow]) -> dict[str, Any]:
+def run_with_cases(row: RunRow, cases: Iterable[CaseRow]) -> dict[str, Any]:
     return {**run(row), "cases": [case(one) for one in cases]}
 
 
-def case(row: RunCaseRow) -> dict[str, Any]:
+def case(row: CaseRow) -> dict[str, Any]:
     """`passed` is None where no answer says: an error, or a case that does not apply."""
     return {
         "case": row.case,
