@@ -109,7 +109,10 @@ def insert_rows(
 
 @lru_cache(maxsize=64)
 def _insert_sql(table: sa.Table, columns: tuple[str, ...], dialect: sa.Dialect) -> str:
-    return str(table.insert().compile(dialect=dialect, column_keys=list(columns)))
+    statement = table.insert().compile(dialect=dialect, column_keys=list(columns))
+    if statement.positiontup != list(columns):
+        raise ValueError(f"columns of {table.name} must come in the table's order: {statement.positiontup}")
+    return str(statement)
 
 
 def _checked(url: str) -> URL:

@@ -65,10 +65,13 @@ class Base(SQLModel):
 
 
 class Suite(Base, table=True):
+    """`version` is the one in force, which is not the newest one when a suite is set back."""
+
     id: int | None = Field(default=None, primary_key=True)
     name: str = Field(unique=True)
     kind: str
     origin: str
+    version: str
     project: str
     owner: str
 
@@ -219,7 +222,7 @@ class RollupRow(Base, table=True):
     """The key begins with what a chart asks for: one series is one range of it."""
 
     __tablename__ = "rollup"
-    __table_args__ = {"sqlite_with_rowid": False}
+    __table_args__ = (Index("ix_rollup_run", "run_id", "tag"), {"sqlite_with_rowid": False})
 
     backend_id: int = Field(foreign_key="backend.id", primary_key=True)
     suite_id: int = Field(foreign_key="suite.id", primary_key=True)

@@ -148,7 +148,7 @@ def save_scenario(db: Database, run_id: int, outcome: ScenarioOutcome, token: in
 
 
 _SCENARIO_COLUMNS = (
-    "scenario", "trial", "status", "plants", "plant_ms", "settle_ms",
+    "trial", "scenario", "status", "plants", "plant_ms", "settle_ms",
     "ingest_calls", "ingest_tokens", "money", "attempts", "error",
 )  # fmt: skip
 

@@ -35,7 +35,7 @@ def _refuse_doubled_cases(record: SuiteRecord) -> None:
 
 
 def _suite_id(connection: Connection, record: SuiteRecord) -> int:
-    values = {"kind": record.kind, "origin": record.origin, "owner": record.owner}
+    values = {"kind": record.kind, "origin": record.origin, "version": record.version, "owner": record.owner}
     return upsert_named(connection, m.suite, record.name, values)
 
 

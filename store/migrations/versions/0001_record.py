@@ -26,6 +26,7 @@ def _suites() -> None:
         sa.Column("name", sa.String(), nullable=False, unique=True),
         sa.Column("kind", sa.String(), nullable=False),
         sa.Column("origin", sa.String(), nullable=False),
+        sa.Column("version", sa.String(), nullable=False),
         sa.Column("project", sa.String(), nullable=False),
         sa.Column("owner", sa.String(), nullable=False),
     )
@@ -179,6 +180,7 @@ def _scores() -> None:
         sa.Column("high", sa.Float(), nullable=True),
         sqlite_with_rowid=False,
     )
+    op.create_index("ix_rollup_run", "rollup", ["run_id", "tag"])
 
 
 def _telling() -> None:

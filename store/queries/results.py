@@ -1,0 +1,427 @@
+"""What the cases came to: of one run, of one case over the runs, and for scoring and export."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from store import models as m
+from store.database import Database
+from store.metrics import METRIC_NAMES, METRICS
+from store.queries.common import is_whole, suite_id
+from store.queries.runs import RunRow, runs
+
+if TYPE_CHECKING:
+    from store import rollups
+
+PASS = METRICS["pass"].id
+
+Only = Literal["all", "lost", "errors", "skipped"]
+
+
+class CaseRow(NamedTuple):
+    """A case of a run, its trials folded. `passed`: in more than half of the trials that could be judged,
+    None where none could. `status`: error where any trial failed, skipped where all were. `failure` and
+    `first_hit` (the text that came back first) are of the first trial that has one; `latency_ms` and
+    `scores` are means over the trials, `attempts` their sum."""
+
+    case_id: int
+    case: str
+    tags: list[str]
+    critical: bool
+    query: str
+    status: str
+    passed: bool | None
+    failure: str | None
+    latency_ms: float | None
+    attempts: int
+    returned_n: int | None
+    trials: int
+    passes: int
+    first_hit: str | None
+    scores: dict[str, float]
+
+
+class CaseResult(NamedTuple):
+    """A case in one trial, with what came back."""
+
+    result_id: int
+    trial: int
+    status: str
+    failure: str | None
+    latency_ms: float | None
+    attempts: int
+    returned_n: int | None
+    scores: dict[str, float]
+    detail: dict[str, Any]
+
+
+class HistoryPoint(NamedTuple):
+    """A case in one whole run. `passes` of `trials`; `hash` tells whether it was the same question."""
+
+    run_id: int
+    backend: str
+    started_at: datetime
+    status: str
+    passes: int
+    trials: int
+    failure: str | None
+    hash: str
+
+
+class FlakyCase(NamedTuple):
+    """A case that passed in some of a backend's last runs and not in others; `recent`, oldest first."""
+
+    case: str
+    backend: str
+    passes: int
+    runs: int
+    recent: list[bool]
+
+
+class StoredAnswer(NamedTuple):
+    case_result_id: int
+    case: str
+    hash: str
+    trial: int
+    status: str
+    story: dict[str, Any]
+    detail: dict[str, Any]
+
+
+class _Result(NamedTuple):
+    """A result with its case, before folding."""
+
+    id: int
+    case_id: int
+    case: str
+    hash: str
+    tags: list[str]
+    critical: bool
+    query: str
+    trial: int
+    status: str
+    failure: str | None
+    latency_ms: float | None
+    attempts: int
+    returned_n: int | None
+
+
+def run_cases(db: Database, run_id: int, *, only: Only = "all") -> list[CaseRow]:
+    """The cases of a run in the order in which the suite got them. only: lost (judged and not passed),
+    errors, skipped."""
+    with db.read() as connection:
+        results = _results(connection, run_id)
+        scores = _scores(connection, run_id)
+        hits = _first_hits(connection, run_id)
+    folded = [
+        _fold(list(group), scores, hits) for _, group in groupby(results, lambda result: result.case_id)
+    ]
+    return [row for row in folded if _is(row, only)]
+
+
+def _is(row: CaseRow, only: Only) -> bool:
+    kept = {
+        "all": True,
+        "lost": row.passed is False,
+        "errors": row.status == "error",
+        "skipped": row.status == "skipped",
+    }
+    return kept[only]
+
+
+def _results(connection: Connection, run_id: int) -> list[_Result]:
+    """By case, then by trial."""
+    result, case = m.case_result.c, m.case.c
+    query = (
+        sa.select(
+            result.id, case.id, case.name, case.hash, case.tags, case.critical, case.query,
+            *(result[name] for name in _Result._fields[7:]),
+        )
+        .join(m.case, case.id == result.case_id)
+        .where(result.run_id == run_id)
+        .order_by(case.id, result.trial)
+    )  # fmt: skip
+    return [_Result(*row) for row in connection.execute(query)]
+
+
+def _scores(connection: Connection, run_id: int, case_id: int | None = None) -> dict[int, dict[str, float]]:
+    """Result id -> value by metric, of the scorer that the run goes by."""
+    score, result = m.score.c, m.case_result.c
+    query = (
+        sa.select(score.case_result_id, score.metric_id, score.value)
+        .select_from(m.case_result)
+        .join(m.run, m.run.c.id == result.run_id)
+        .join(m.score, sa.and_(score.case_result_id == result.id, score.scorer_id == m.run.c.scorer_id))
+        .where(result.run_id == run_id)
+    )
+    if case_id is not None:
+        query = query.where(result.case_id == case_id)
+    scores: dict[int, dict[str, float]] = defaultdict(dict)
+    for result_id, metric, value in connection.execute(query):
+        scores[result_id][METRIC_NAMES[metric]] = value
+    return scores
+
+
+def _first_hits(connection: Connection, run_id: int) -> dict[int, str]:
+    """Result id -> text of the hit that came first."""
+    query = (
+        sa.select(m.detail.c.case_result_id, m.detail.c.content)
+        .join(m.case_result, m.case_result.c.id == m.detail.c.case_result_id)
+        .where(m.case_result.c.run_id == run_id)
+    )
+    rows = connection.execute(query)
+    return {result_id: content["hits"][0]["text"] for result_id, content in rows if content.get("hits")}
+
+
+def _fold(
+    trials: Sequence[_Result], scores: Mapping[int, Mapping[str, float]], hits: Mapping[int, str]
+) -> CaseRow:
+    first = trials[0]
+    found = [scores.get(trial.id, {}) for trial in trials]
+    judged = [values["pass"] for values in found if "pass" in values]
+    passes = sum(value > 0.5 for value in judged)
+    return CaseRow(
+        case_id=first.case_id,
+        case=first.case,
+        tags=first.tags,
+        critical=first.critical,
+        query=first.query,
+        status=_folded_status([trial.status for trial in trials]),
+        passed=2 * passes > len(judged) if judged else None,
+        failure=_first(trial.failure for trial in trials),
+        latency_ms=_mean([trial.latency_ms for trial in trials if trial.latency_ms is not None]),
+        attempts=sum(trial.attempts for trial in trials),
+        returned_n=_first(trial.returned_n for trial in trials),
+        trials=len(trials),
+        passes=passes,
+        first_hit=_first(hits.get(trial.id) for trial in trials),
+        scores=_mean_scores(found),
+    )
+
+
+def _folded_status(statuses: Sequence[str]) -> str:
+    if "error" in statuses:
+        return "error"
+    return "ok" if "ok" in statuses else "skipped"
+
+
+def _first(values: Iterable[Any]) -> Any:
+    return next((value for value in values if value is not None), None)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _mean_scores(trials: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    collected: dict[str, list[float]] = defaultdict(list)
+    for scores in trials:
+        for name, value in scores.items():
+            collected[name].append(value)
+    return {name: sum(values) / len(values) for name, values in collected.items()}
+
+
+def case_results(db: Database, case_id: int, run_id: int) -> list[CaseResult]:
+    """A case in each trial of a run, with what came back."""
+    result = m.case_result.c
+    columns = [result[name] for name in CaseResult._fields[1:7]]
+    query = (
+        sa.select(result.id, *columns, m.detail.c.content)
+        .outerjoin(m.detail, m.detail.c.case_result_id == result.id)
+        .where(result.run_id == run_id, result.case_id == case_id)
+        .order_by(result.trial)
+    )
+    with db.read() as connection:
+        scores = _scores(connection, run_id, case_id)
+        rows = connection.execute(query).all()
+    return [CaseResult(*row[:7], dict(scores.get(row.id, {})), row.content or {}) for row in rows]
+
+
+def case_history(db: Database, suite: str, name: str, limit_runs: int = 60) -> list[HistoryPoint]:
+    """A case in the last `limit_runs` whole runs of each backend, oldest first, under every hash it had."""
+    result = m.case_result.c
+    with db.read() as connection:
+        recent = _recent_runs(suite_id(connection, suite), limit_runs)
+        query = (
+            sa.select(
+                result.run_id, m.backend.c.name, recent.c.started_at, result.status, result.failure,
+                m.score.c.value, m.case.c.hash,
+            )
+            .select_from(m.case)
+            .join(m.case_result, result.case_id == m.case.c.id)
+            .join(recent, recent.c.id == result.run_id)
+            .join(m.backend, m.backend.c.id == recent.c.backend_id)
+            .outerjoin(m.score, _is_pass(recent.c.scorer_id))
+            .where(m.case.c.suite_id == suite_id(connection, suite), m.case.c.name == name)
+            .order_by(recent.c.started_at, result.run_id, result.trial)
+        )  # fmt: skip
+        rows = connection.execute(query).all()
+    return [_history_point(list(group)) for _, group in groupby(rows, lambda row: row.run_id)]
+
+
+def _history_point(trials: Sequence[Any]) -> HistoryPoint:
+    first = trials[0]
+    passes = sum(row.value is not None and row.value > 0.5 for row in trials)
+    return HistoryPoint(
+        first.run_id, first.name, first.started_at, _folded_status([row.status for row in trials]),
+        passes, len(trials), _first(row.failure for row in trials), first.hash,
+    )  # fmt: skip
+
+
+def _recent_runs(suite: int | None, limit: int) -> sa.Subquery:
+    """The last whole runs of each backend."""
+    rank = sa.func.row_number().over(
+        partition_by=m.run.c.backend_id, order_by=(m.run.c.started_at.desc(), m.run.c.id.desc())
+    )
+    columns = (m.run.c.id, m.run.c.backend_id, m.run.c.started_at, m.run.c.scorer_id)
+    ranked = sa.select(*columns, rank.label("rank")).where(m.run.c.suite_id == suite, is_whole()).subquery()
+    return sa.select(ranked).where(ranked.c.rank <= limit).subquery()
+
+
+def _is_pass(scorer_id: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
+    score = m.score.c
+    return sa.and_(
+        score.case_result_id == m.case_result.c.id, score.metric_id == PASS, score.scorer_id == scorer_id
+    )
+
+
+def flaky_cases(db: Database, suite: str, last: int = 30) -> list[FlakyCase]:
+    """The cases in force with mixed outcomes over the last whole runs of a backend, most mixed first.
+    A run counts as passed when more than half of its trials are."""
+    with db.read() as connection:
+        outcomes = _outcomes(connection, suite, last)
+    found = [
+        FlakyCase(case, backend, sum(recent), len(recent), recent)
+        for (case, backend), recent in outcomes.items()
+        if 0 < sum(recent) < len(recent)
+    ]
+    return sorted(found, key=lambda row: (abs(2 * row.passes - row.runs) / row.runs, row.case, row.backend))
+
+
+def _outcomes(connection: Connection, suite: str, last: int) -> dict[tuple[str, str], list[bool]]:
+    """(case, backend) -> passed or not, oldest run first."""
+    result, belongs, version = m.case_result.c, m.suite_version_case.c, m.suite_version.c
+    recent = _recent_runs(suite_id(connection, suite), last)
+    query = (
+        sa.select(m.case.c.name, m.backend.c.name, sa.func.avg(m.score.c.value) > 0.5)
+        .select_from(recent)
+        .join(m.case_result, result.run_id == recent.c.id)
+        .join(m.score, _is_pass(recent.c.scorer_id))
+        .join(m.case, m.case.c.id == result.case_id)
+        .join(m.suite_version_case, belongs.case_id == m.case.c.id)
+        .join(m.suite_version, version.id == belongs.suite_version_id)
+        .join(m.suite, sa.and_(m.suite.c.id == version.suite_id, m.suite.c.version == version.version))
+        .join(m.backend, m.backend.c.id == recent.c.backend_id)
+        .group_by(recent.c.id, result.case_id)
+        .order_by(recent.c.started_at, recent.c.id)
+    )  # fmt: skip
+    outcomes: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    for case, backend, passed in connection.execute(query):
+        outcomes[case, backend].append(bool(passed))
+    return outcomes
+
+
+def finished_scenarios(db: Database, run_id: int) -> set[tuple[str, int]]:
+    """(scenario, trial) of all that is stored: what a resumed run need not do again."""
+    done = m.scenario_result.c
+    with db.read() as connection:
+        rows = connection.execute(sa.select(done.scenario, done.trial).where(done.run_id == run_id))
+        return {(scenario, trial) for scenario, trial in rows}
+
+
+def case_scores(db: Database, run_id: int) -> list[rollups.CaseRow]:
+    """Every result of a run, as the rollup takes them."""
+    from store.rollups import CaseRow as Scored  # numpy: 0.2 s that no other query needs
+
+    with db.read() as connection:
+        results = _results(connection, run_id)
+        scores = _scores(connection, run_id)
+    return [
+        Scored(
+            row.case, row.tags, row.trial, row.status, row.latency_ms, row.attempts, row.returned_n,
+            scores.get(row.id, {}),
+        )
+        for row in results
+    ]  # fmt: skip
+
+
+def scenario_stats(db: Database, run_id: int) -> list[rollups.ScenarioRow]:
+    """What the scenarios of a run took that ended well, as the rollup takes them."""
+    from store.rollups import ScenarioRow  # numpy: see `case_scores`
+
+    done = m.scenario_result.c
+    query = sa.select(*(done[name] for name in ScenarioRow._fields)).where(
+        done.run_id == run_id, done.status == "ok", done.plant_ms.is_not(None), done.settle_ms.is_not(None)
+    )
+    with db.read() as connection:
+        return [ScenarioRow(*row) for row in connection.execute(query)]
+
+
+def stored_answers(db: Database, run_id: int) -> list[StoredAnswer]:
+    """What came back in a run, raw: enough to score it again without asking a backend."""
+    result, case = m.case_result.c, m.case.c
+    query = (
+        sa.select(
+            result.id, case.name, case.hash, result.trial, result.status, case.story, m.detail.c.content
+        )
+        .join(m.case, case.id == result.case_id)
+        .outerjoin(m.detail, m.detail.c.case_result_id == result.id)
+        .where(result.run_id == run_id)
+        .order_by(result.id)
+    )
+    with db.read() as connection:
+        return [StoredAnswer(*row[:-1], row[-1] or {}) for row in connection.execute(query)]
+
+
+SCORED = tuple(metric.name for metric in METRICS.values() if metric.source == "hits")
+EXPORTED = (
+    "run", "run_status", "suite", "suite_version", "backend", "started_at", "case", "case_hash", "trial",
+    "tags", "status", "failure", "latency_ms", "attempts", "returned_n", *SCORED,
+)  # fmt: skip
+"""The keys of an exported row."""
+
+
+def export_cases(
+    db: Database,
+    *,
+    run_ids: Iterable[int] | None = None,
+    suites: Sequence[str] | None = None,
+    backends: Sequence[str] | None = None,
+    since: datetime | None = None,
+) -> Iterator[dict[str, Any]]:
+    """One flat row a result, without texts, newest run first, with the keys `EXPORTED`. `tags` are joined
+    by `;`, metrics are None where they do not apply. One run is in memory at a time."""
+    for run in runs(db, suites=suites, backends=backends, since=since, ids=run_ids, limit=None):
+        with db.read() as connection:
+            results = _results(connection, run.id)
+            scores = _scores(connection, run.id)
+        for row in results:
+            yield _exported(run, row, scores.get(row.id, {}))
+
+
+def _exported(run: RunRow, row: _Result, scores: Mapping[str, float]) -> dict[str, Any]:
+    return {
+        "run": run.id,
+        "run_status": run.status,
+        "suite": run.suite,
+        "suite_version": run.suite_version,
+        "backend": run.backend,
+        "started_at": run.started_at.isoformat(timespec="seconds"),
+        "case": row.case,
+        "case_hash": row.hash,
+        "trial": row.trial,
+        "tags": ";".join(row.tags),
+        "status": row.status,
+        "failure": row.failure,
+        "latency_ms": row.latency_ms,
+        "attempts": row.attempts,
+        "returned_n": row.returned_n,
+        **{name: scores.get(name) for name in SCORED},
+    }

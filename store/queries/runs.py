@@ -1,0 +1,228 @@
+"""Which runs there are, how they go, and what they came to."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from store import models as m
+from store.database import Database
+from store.metrics import METRIC_NAMES
+from store.queries.common import Rolled, is_whole, shown_status
+
+
+class RunRow(NamedTuple):
+    """A run. `status`: running, whole, invalid, void or interrupted; `subset` '' is the whole suite;
+    `metrics` are over all cases, by name, and there are none before the run is closed. `cancelled`:
+    someone asked it to stop. `scorer`: the version of the scorers that its scores are of."""
+
+    id: int
+    suite: str
+    suite_version: str
+    kind: str
+    origin: str
+    backend: str
+    status: str
+    reason: str | None
+    trigger: str
+    subset: str
+    trials: int
+    meta: dict[str, Any]
+    started_at: datetime
+    finished_at: datetime | None
+    cases_total: int
+    cases_done: int
+    errors: int
+    environment_id: int | None
+    metrics: dict[str, Rolled]
+    cancelled: bool = False
+    scorer: str = ""
+
+
+class TagRow(NamedTuple):
+    """One metric over the cases of one tag."""
+
+    tag: str
+    metric: str
+    n: int
+    mean: float
+    low: float | None
+    high: float | None
+
+
+def runs(
+    db: Database,
+    *,
+    suites: Sequence[str] | None = None,
+    backends: Sequence[str] | None = None,
+    statuses: Sequence[str] | None = None,
+    text: str | None = None,
+    since: datetime | None = None,
+    ids: Iterable[int] | None = None,
+    limit: int | None = 20,
+    offset: int = 0,
+) -> list[RunRow]:
+    """Runs by every filter given, newest first. `text` looks into suite, backend, trigger, subset, reason
+    and meta, or is a run's id; `since` is of the start; `limit` None is all."""
+    where = _filters(suites, backends, statuses, text, since, ids)
+    with db.read() as connection:
+        return select_runs(connection, where, limit, offset)
+
+
+def count_runs(
+    db: Database,
+    *,
+    suites: Sequence[str] | None = None,
+    backends: Sequence[str] | None = None,
+    statuses: Sequence[str] | None = None,
+    text: str | None = None,
+    since: datetime | None = None,
+    ids: Iterable[int] | None = None,
+) -> int:
+    """How many runs `runs` has to give."""
+    where = _filters(suites, backends, statuses, text, since, ids)
+    with db.read() as connection:
+        count: int = connection.execute(_from_runs(sa.func.count()).where(*where)).scalar_one()
+        return count
+
+
+def run(db: Database, run_id: int) -> RunRow | None:
+    return next(iter(runs(db, ids=[run_id])), None)
+
+
+def progress(db: Database) -> list[RunRow]:
+    """The runs that are going on, newest first."""
+    return runs(db, statuses=["running"], limit=None)
+
+
+def is_cancelled(db: Database, run_id: int) -> bool:
+    """Whether someone asked the run to stop."""
+    with db.read() as connection:
+        return bool(connection.execute(sa.select(m.run.c.cancel).where(m.run.c.id == run_id)).scalar())
+
+
+def runs_scored_otherwise(db: Database, scorer_version: str) -> list[int]:
+    """Ids of ended runs with results whose scores are of another scorer version, oldest first."""
+    scorer = sa.select(m.scorer.c.version).where(m.scorer.c.id == m.run.c.scorer_id).scalar_subquery()
+    ended = m.run.c.status.in_(["whole", "invalid"])
+    with db.read() as connection:
+        found = sa.select(m.run.c.id).where(ended, scorer != scorer_version).order_by(m.run.c.id)
+        return list(connection.execute(found).scalars())
+
+
+def previous_run(db: Database, run_id: int) -> RunRow | None:
+    """The last whole run of the same suite and backend before this one."""
+    this = sa.select(m.run.c.suite_id, m.run.c.backend_id, m.run.c.started_at).where(m.run.c.id == run_id)
+    with db.read() as connection:
+        run = connection.execute(this).first()
+        if run is None:
+            return None
+        same = (m.run.c.suite_id == run.suite_id, m.run.c.backend_id == run.backend_id, is_whole())
+        earlier = sa.tuple_(m.run.c.started_at, m.run.c.id) < sa.tuple_(
+            sa.literal(run.started_at, m.run.c.started_at.type), sa.literal(run_id)
+        )
+        return next(iter(select_runs(connection, (*same, earlier), 1)), None)
+
+
+def run_tags(db: Database, run_id: int) -> list[TagRow]:
+    """The run's metrics by tag of its cases, without those over all cases."""
+    rolled = m.rollup.c
+    query = (
+        sa.select(rolled.tag, rolled.metric_id, rolled.n, rolled.mean, rolled.low, rolled.high)
+        .join(m.run, sa.and_(m.run.c.id == rolled.run_id, m.run.c.scorer_id == rolled.scorer_id))
+        .where(rolled.run_id == run_id, rolled.tag != "")
+        .order_by(rolled.tag, rolled.metric_id)
+    )
+    with db.read() as connection:
+        return [TagRow(tag, METRIC_NAMES[metric], *rest) for tag, metric, *rest in connection.execute(query)]
+
+
+def environment(db: Database, environment_id: int) -> dict[str, Any]:
+    """The fingerprint of an environment, {} for an unknown id."""
+    content = sa.select(m.environment.c.content).where(m.environment.c.id == environment_id)
+    with db.read() as connection:
+        found: dict[str, Any] | None = connection.execute(content).scalar()
+        return found or {}
+
+
+def data_version(db: Database) -> str:
+    """A key that changes whenever a run begins or ends, or a suite, backend or mark changes. Cheap."""
+    changes = sa.select(m.change.c.n).where(m.change.c.name == "record")
+    with db.read() as connection:
+        return str(connection.execute(changes).scalar() or 0)
+
+
+def select_runs(
+    connection: Connection, where: Iterable[sa.ColumnElement[bool]], limit: int | None = None, offset: int = 0
+) -> list[RunRow]:
+    """Runs by condition, newest first, with their metrics."""
+    run = m.run.c
+    query = _from_runs(
+        run.id, m.suite.c.name, m.suite_version.c.version, m.suite.c.kind, m.suite.c.origin, m.backend.c.name,
+        shown_status(), run.reason, run.trigger, run.subset, run.trials, run.meta, run.started_at,
+        run.finished_at, run.cases_total, run.cases_done, run.errors_done, run.environment_id,
+        run.cancel, m.scorer.c.version.label("scorer"),
+    )  # fmt: skip
+    query = query.where(*where).order_by(run.started_at.desc(), run.id.desc()).limit(limit).offset(offset)
+    rows = connection.execute(query).all()
+    metrics = _metrics(connection, [row.id for row in rows])
+    return [RunRow(*tuple(row)[:-2], metrics.get(row.id, {}), row.cancel, row.scorer) for row in rows]
+
+
+def _from_runs(*columns: Any) -> sa.Select[Any]:
+    return (
+        sa.select(*columns)
+        .select_from(m.run)
+        .join(m.suite, m.suite.c.id == m.run.c.suite_id)
+        .join(m.suite_version, m.suite_version.c.id == m.run.c.suite_version_id)
+        .join(m.backend, m.backend.c.id == m.run.c.backend_id)
+        .join(m.scorer, m.scorer.c.id == m.run.c.scorer_id)
+    )
+
+
+def _metrics(connection: Connection, run_ids: Sequence[int]) -> dict[int, dict[str, Rolled]]:
+    rolled = m.rollup.c
+    query = (
+        sa.select(rolled.run_id, rolled.metric_id, rolled.mean, rolled.low, rolled.high, rolled.n)
+        .join(m.run, sa.and_(m.run.c.id == rolled.run_id, m.run.c.scorer_id == rolled.scorer_id))
+        .where(rolled.run_id.in_(run_ids), rolled.tag == "")
+    )
+    metrics: dict[int, dict[str, Rolled]] = defaultdict(dict)
+    for run_id, metric, *values in connection.execute(query):
+        metrics[run_id][METRIC_NAMES[metric]] = Rolled(*values)
+    return metrics
+
+
+def _filters(
+    suites: Sequence[str] | None,
+    backends: Sequence[str] | None,
+    statuses: Sequence[str] | None,
+    text: str | None,
+    since: datetime | None,
+    ids: Iterable[int] | None,
+) -> list[sa.ColumnElement[bool]]:
+    wanted = (
+        (m.suite.c.name, suites),
+        (m.backend.c.name, backends),
+        (shown_status(), statuses),
+        (m.run.c.id, ids),
+    )
+    where: list[sa.ColumnElement[bool]] = [
+        column.in_(list(values)) for column, values in wanted if values is not None
+    ]
+    if since is not None:
+        where.append(m.run.c.started_at >= since)
+    if text:
+        where.append(_mentions(text))
+    return where
+
+
+def _mentions(text: str) -> sa.ColumnElement[bool]:
+    places = (m.suite.c.name, m.backend.c.name, m.run.c.trigger, m.run.c.subset, m.run.c.reason, m.run.c.meta)
+    found = [sa.type_coerce(place, sa.Text).icontains(text, autoescape=True) for place in places]
+    return sa.or_(sa.cast(m.run.c.id, sa.Text) == text.strip().lstrip("#"), *found)
