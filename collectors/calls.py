@@ -105,11 +105,15 @@ class Attempted(NamedTuple):
 def attempt(line: Line, call: Callable[[], Any], attempts: int) -> Attempted:
     """Call, and again after transient errors with growing pauses. Raises `CallTimeout` and `Stopped`."""
     made = 0
+
+    def once() -> Timed:
+        nonlocal made
+        made += 1
+        return line(call)
+
+    asking = stamina.RetryingCaller(attempts=attempts, timeout=None, wait_max=2.0).on(is_transient)
     try:
-        for again in stamina.retry_context(on=is_transient, attempts=attempts, timeout=None, wait_max=2.0):
-            with again:
-                made += 1
-                timed = line(call)
+        timed = asking(once)
     except (CallTimeout, Stopped):
         raise
     except Exception as error:  # noqa: BLE001  an adapter may raise anything; it becomes the case's error

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -54,7 +54,14 @@ class Refused(Exception):
         self.code = code
 
 
-_state = {"debug": False, "config": None}
+class State(NamedTuple):
+    """The options that stand before every command."""
+
+    config: Path | None = None
+    debug: bool = False
+
+
+_given = State()
 
 
 @app.callback()
@@ -64,7 +71,8 @@ def options(
     ] = None,
     debug: Annotated[bool, typer.Option(help="Show tracebacks.")] = False,
 ) -> None:
-    _state.update(config=config, debug=debug)
+    global _given
+    _given = State(config, debug)
 
 
 def main() -> None:
@@ -87,9 +95,9 @@ def _explain(error: Exception) -> int:
     if isinstance(error, click.ClickException):
         error.show()
         return error.exit_code
-    if _state["debug"]:
+    if _given.debug:
         raise error
-    say(f"memtrend: {error or type(error).__name__}")
+    say(f"memtrend: {str(error) or type(error).__name__}")
     if not _is_expected(error):
         say(f"({type(error).__name__}; memtrend --debug shows where)")
     return getattr(error, "code", USAGE if _is_configuration(error) else BAD)
@@ -117,7 +125,7 @@ def _is_configuration(error: Exception) -> bool:
 def settings() -> Settings:
     from collectors.configured import configured
 
-    return configured(_state["config"])
+    return configured(_given.config)
 
 
 @contextmanager
@@ -203,7 +211,7 @@ def up(
         run()
     from collectors.supervise import up as supervise
 
-    raise typer.Exit(supervise(settings(), _state["config"], host=host, port=port))
+    raise typer.Exit(supervise(settings(), _given.config, host=host, port=port))
 
 
 @app.command()
@@ -248,7 +256,7 @@ def collect() -> None:
     """Run the schedules, and what dashboard and API ask for, until TERM or ^C."""
     from collectors.collector import main as collector
 
-    raise typer.Exit(collector(_state["config"]))
+    raise typer.Exit(collector(_given.config))
 
 
 @app.command()
@@ -381,7 +389,7 @@ def doctor(
     from collectors import doctor as checks
     from collectors import tables
 
-    found = checks.check_backend(settings(), backend) if backend else checks.check_all(_state["config"])
+    found = checks.check_backend(settings(), backend) if backend else checks.check_all(_given.config)
     if json:
         print_json({"checks": [check._asdict() for check in found]})
     else:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 from store.settings import Settings
 
@@ -132,16 +132,16 @@ def progress() -> Iterator[Display]:
 
 class BarDisplay:
     def __init__(self, bar: Bar) -> None:
-        self.bar, self.task, self.run_id = bar, None, 0
+        self.bar = bar
+        self.task: TaskID | None = None
 
     def __call__(self, progress: Progress) -> None:
-        if self.task is None or progress.run_id != self.run_id:
-            self.run_id = progress.run_id
+        if self.task is None:
             title = f"{progress.suite} on {progress.backend}"
             self.task = self.bar.add_task(title, total=progress.total, completed=progress.done, rate="")
-        task = self.bar.tasks[-1]
         errors = f"  {progress.errors} errors" if progress.errors else ""
-        self.bar.update(self.task, completed=progress.done, rate=f"{task.speed or 0:.0f} cases/s{errors}")
+        rate = f"{self.bar.tasks[-1].speed or 0:.0f} cases/s{errors}"
+        self.bar.update(self.task, completed=progress.done, rate=rate)
 
     def end(self, outcome: RunOutcome, text: str) -> None:
         if self.task is not None:
@@ -154,7 +154,8 @@ class PlainDisplay:
     """At most a line each few seconds, and one at the end of a run."""
 
     def __init__(self) -> None:
-        self.said, self.started = time.monotonic(), time.monotonic()
+        self.console = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
+        self.said = self.started = time.monotonic()
 
     def __call__(self, progress: Progress) -> None:
         now = time.monotonic()
@@ -165,7 +166,7 @@ class PlainDisplay:
             rate = progress.done / (now - self.started)
             left = (progress.total - progress.done) / rate
             where = f"{progress.suite} on {progress.backend}: {progress.done}/{progress.total} cases"
-            print(f"{where}, {rate:.1f} a second, {left:.0f} s left", file=sys.stderr, flush=True)
+            self.console.print(f"{where}, {rate:.1f} a second, {left:.0f} s left")
 
     def end(self, outcome: RunOutcome, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        self.console.print(text)
