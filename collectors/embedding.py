@@ -4,9 +4,11 @@ comparison of backends is not one of embedders."""
 from __future__ import annotations
 
 import hashlib
+import logging
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import Distribution, distribution, version
 from pathlib import Path
@@ -105,7 +107,8 @@ class WordLlama(TextEmbedder):
     BATCH = 16
 
     def __init__(self) -> None:
-        import wordllama
+        with _logging_untouched():
+            import wordllama
 
         package = Path(wordllama.__file__).parent
         # Without a cache_dir that has the files, load looks for them in places where a wheel has none.
@@ -165,6 +168,18 @@ class MiniLM(TextEmbedder):
 
 
 LOCAL: dict[str, Callable[[], Embedder]] = {"minilm": MiniLM, "wordllama": WordLlama}
+
+
+@contextmanager
+def _logging_untouched() -> Iterator[None]:
+    """Undo what an import does to the root logger: this one makes every library of the process talkative."""
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    try:
+        yield
+    finally:
+        root.setLevel(level)
+        root.handlers[:] = handlers
 
 
 def sha256(path: Path) -> str:
