@@ -243,8 +243,6 @@ ADAPTER_CHECKS = (
 
 TOPICS = ("kettle", "ladder", "violin", "bicycle", "lantern", "umbrella", "telescope", "hammock")
 HOSTILE = (
-    "",
-    " ",
     "?",
     '"',
     "'; DROP TABLE memory; --",
@@ -326,9 +324,8 @@ def _forgets(backend: Backend, scope: Scope) -> str:
     _plant(backend, scope, *(_memory(topic, user=scope.user) for topic in ("kettle", "ladder")))
     backend.forget(scope, ["memtrend-kettle"])
     backend.settle(scope)
-    left = _topics(backend, scope, _question("kettle"))
-    _unless("kettle" not in left, "a forgotten memory came back")
-    _unless("ladder" in left, "forgetting one memory lost another")
+    _unless("kettle" not in _topics(backend, scope, _question("kettle")), "a forgotten memory came back")
+    _unless("ladder" in _topics(backend, scope, _question("ladder")), "forgetting one memory lost another")
     return "the one forgotten, the other kept"
 
 
