@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from collectors.backend import Backend, BackendError, Hit, Recall
 from collectors.calls import Attempted, Line, attempt, describe
@@ -98,8 +96,11 @@ def checked(answer: object) -> Recall:
     not become a score."""
     if not isinstance(answer, Recall):
         raise BackendError(f"recall returned {type(answer).__name__}, not Recall", permanent=True)
-    hits: Iterable[Any] = answer.hits  # an adapter may have put anything there
-    for hit in hits:
-        if not (isinstance(hit, Hit) and isinstance(hit.id, str) and isinstance(hit.text, str)):
+    for hit in answer.hits:
+        if not _is_hit(hit):
             raise BackendError(f"recall returned {hit!r:.80}, not Hit(id: str, text: str)", permanent=True)
     return answer
+
+
+def _is_hit(hit: object) -> bool:
+    return isinstance(hit, Hit) and all(isinstance(part, str) for part in (hit.id, hit.text))
