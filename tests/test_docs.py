@@ -1,0 +1,60 @@
+"""The documentation tells all there is: checked like code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from collectors.backend import BACKENDS
+from collectors.cli import app
+from collectors.suites.golden_format import Case
+from store.metrics import METRICS
+
+DOCS = Path(__file__).parents[1] / "docs"
+COMMANDS = get_command(app).commands  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_is_documented(name: str) -> None:
+    """A command that exists stands in docs/commands.md, and has a help text."""
+    assert f"`memtrend {name}`" in (DOCS / "commands.md").read_text(encoding="utf-8")
+    assert COMMANDS[name].help
+
+
+def test_no_command_is_documented_that_does_not_exist() -> None:
+    """docs/commands.md names only commands that there are."""
+    rows = (DOCS / "commands.md").read_text(encoding="utf-8").splitlines()
+    named = {row.split("`memtrend ")[1].split("`")[0] for row in rows if row.startswith("| `memtrend ")}
+    assert named == set(COMMANDS)
+
+
+@pytest.mark.parametrize("metric", METRICS.values(), ids=lambda metric: metric.name)
+def test_every_metric_is_documented(metric) -> None:
+    """A metric stands in docs/glossary.md with the direction that is good."""
+    rows = (DOCS / "glossary.md").read_text(encoding="utf-8").splitlines()
+    row = next((row for row in rows if row.startswith(f"| `{metric.name}` |")), "")
+    assert row.split("|")[3].strip() == metric.better
+
+
+@pytest.mark.parametrize("field", sorted(Case.model_fields))
+def test_every_field_of_a_case_is_documented(field: str) -> None:
+    """A field of the golden format stands in the table of docs/suites.md."""
+    fields = (DOCS / "suites.md").read_text(encoding="utf-8").split("## Fields")[1].split("## Steps")[0]
+    assert f"`{field}`" in fields
+
+
+@pytest.mark.parametrize("backend", sorted(BACKENDS))
+def test_every_backend_is_documented(backend: str) -> None:
+    """A type of backend has a section in docs/backends.md."""
+    headings = [
+        line for line in (DOCS / "backends.md").read_text(encoding="utf-8").splitlines() if line[:1] == "#"
+    ]
+    assert any(f"`{backend}`" in heading for heading in headings)
+
+
+def test_every_decision_is_listed() -> None:
+    """A decision page that exists can be found from the list."""
+    listed = (DOCS / "decisions" / "README.md").read_text(encoding="utf-8")
+    assert all(page.name in listed for page in (DOCS / "decisions").glob("0*.md"))
