@@ -5,11 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
-from queue import SimpleQueue
-from typing import Any, NamedTuple, TypeVar
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import stamina
 
@@ -38,52 +36,62 @@ class Timed(NamedTuple):
     ms: float
 
 
+Reply = SimpleQueue[Timed | BaseException]
+
+
 class Line:
     """One daemon thread on which calls are made, so that one that hangs can be left behind. Calls of a
     line never overlap; the time of each is taken on its own thread."""
 
     def __init__(self, timeout_s: float, stop: threading.Event) -> None:
         self.timeout_s, self.stop = timeout_s, stop
-        self._jobs: SimpleQueue[tuple[Future[Timed], Callable[[], Any]] | None] = SimpleQueue()
+        self._jobs: SimpleQueue[tuple[Callable[[], Any], Reply] | None] = SimpleQueue()
         threading.Thread(target=self._work, name="memtrend-calls", daemon=True).start()
 
     def _work(self) -> None:
         while job := self._jobs.get():
-            future, call = job
-            started = time.perf_counter()
-            try:
-                value = call()
-            except BaseException as error:  # noqa: BLE001  whatever a backend raises belongs to its caller
-                future.set_exception(error)
-            else:
-                future.set_result(Timed(value, (time.perf_counter() - started) * 1000))
+            call, reply = job
+            reply.put(_made(call))
 
     def __call__(self, call: Callable[[], Any]) -> Timed:
         """Raises what the call raises, `CallTimeout`, or `Stopped`."""
-        future: Future[Timed] = Future()
-        self._jobs.put((future, call))
+        # A queue of its own for each call, so that a late answer meets no later question; a Future would
+        # do the same at three times the cost, which a backend in memory feels.
+        reply: Reply = SimpleQueue()
+        self._jobs.put((call, reply))
+        made = self._awaited(reply)
+        if isinstance(made, BaseException):
+            raise made
+        return made
+
+    def _awaited(self, reply: Reply) -> Timed | BaseException:
         deadline = time.monotonic() + self.timeout_s
         while True:
             left = deadline - time.monotonic()
-            try:
-                return future.result(timeout=max(0.0, min(POLL_S, left)))
-            except FutureTimeout:
-                if future.done():  # the backend itself raised TimeoutError
-                    raise
+            with suppress(Empty):
+                return reply.get(timeout=max(0.0, min(POLL_S, left)))
             if left <= 0:
                 raise CallTimeout(f"no answer within {self.timeout_s:g} s")
             if self.stop.is_set():
-                deadline = min(deadline, time.monotonic() + GRACE_S)
-                self._wait_for_the_last(future, deadline)
+                self._wait_for_the_last(reply, min(deadline, time.monotonic() + GRACE_S))
 
-    def _wait_for_the_last(self, future: Future[Timed], deadline: float) -> None:
+    def _wait_for_the_last(self, reply: Reply, deadline: float) -> NoReturn:
         """Give a call in flight its grace, then stop whatever it did."""
-        with suppress(FutureTimeout):
-            future.exception(timeout=max(0.0, deadline - time.monotonic()))
+        with suppress(Empty):
+            reply.get(timeout=max(0.0, deadline - time.monotonic()))
         raise Stopped
 
     def close(self) -> None:
         self._jobs.put(None)
+
+
+def _made(call: Callable[[], Any]) -> Timed | BaseException:
+    started = time.perf_counter()
+    try:
+        value = call()
+    except BaseException as error:  # noqa: BLE001  whatever a backend raises belongs to its caller
+        return error
+    return Timed(value, (time.perf_counter() - started) * 1000)
 
 
 def is_transient(error: Exception) -> bool:
