@@ -163,15 +163,21 @@ def select_runs(
     """Runs by condition, newest first, with their metrics."""
     run = m.run.c
     query = _from_runs(
-        run.id, m.suite.c.name, m.suite_version.c.version, m.suite.c.kind, m.suite.c.origin, m.backend.c.name,
-        shown_status(), run.reason, run.trigger, run.subset, run.trials, run.meta, run.started_at,
-        run.finished_at, run.cases_total, run.cases_done, run.errors_done, run.environment_id,
-        run.cancel, m.scorer.c.version.label("scorer"),
-    )  # fmt: skip
+        *(run[name] for name in RunRow._fields if name in run and name != "status"),
+        m.suite.c.name.label("suite"),
+        m.suite_version.c.version.label("suite_version"),
+        m.suite.c.kind,
+        m.suite.c.origin,
+        m.backend.c.name.label("backend"),
+        shown_status().label("status"),
+        run.errors_done.label("errors"),
+        run.cancel.label("cancelled"),
+        m.scorer.c.version.label("scorer"),
+    )
     query = query.where(*where).order_by(run.started_at.desc(), run.id.desc()).limit(limit).offset(offset)
-    rows = connection.execute(query).all()
-    metrics = _metrics(connection, [row.id for row in rows])
-    return [RunRow(*tuple(row)[:-2], metrics.get(row.id, {}), row.cancel, row.scorer) for row in rows]
+    rows = connection.execute(query).mappings().all()
+    metrics = _metrics(connection, [row["id"] for row in rows])
+    return [RunRow(**{**row, "metrics": metrics.get(row["id"], {})}) for row in rows]
 
 
 def _from_runs(*columns: Any) -> sa.Select[Any]:

@@ -1,0 +1,439 @@
+"""memtrend.toml: what is configured. Each side validates its own sections further.
+
+Environment variables beat the file: MEMTREND_LIMITS__TIMEOUT is [limits] timeout. A secret may stand in a
+file that KEY_file, or MEMTREND_..._FILE, names. No message shows a value: it may be a secret.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+from pydantic_settings import SettingsError as MalformedVariable
+
+from store.cron import cron_problem
+from store.hiding import SecretProblem, filled_in, hidden, read_secret
+
+PREFIX = "MEMTREND_"
+DELIMITER = "__"
+CONFIG_VARIABLE = "MEMTREND_CONFIG"
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "backends": {name: {"type": name} for name in ("keyword", "dense", "hybrid", "nothing", "everything")},
+    "schedules": {"nightly": {"cron": "0 3 * * *", "suites": ["golden", "contract"]}},
+}
+"""What a file that lacks the whole section gets."""
+
+
+class SettingsError(Exception):
+    """What is configured cannot be used. Lines of `file: key: what is wrong; known: ...`, without values."""
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+
+class DatabaseSection(Section):
+    """`url` names the file of the record, relative to the folder of the configuration."""
+
+    url: SecretStr = Field(default=SecretStr("sqlite:///memtrend.db"), min_length=1)
+
+
+class BackendSection(Section):
+    """A backend instance. `config` is the vendor's, verbatim; keys that are not listed here are the
+    adapter's own `options`. `embedder` overrides the one of all; without `directory` it lives in memory."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str
+    owner: str = "default"
+    embedder: str | dict[str, Any] | None = None
+    directory: Path | None = None
+    config: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+
+class SuiteSection(Section):
+    """A suite of the team's. `only` and `without` select cases by tag."""
+
+    path: Path
+    kind: str = "golden"
+    only: list[str] = Field(default_factory=list)
+    without: list[str] = Field(default_factory=list)
+    owner: str = "default"
+
+
+class ScheduleSection(Section):
+    """When which suites run on which backends; `*` is all of them. Times are UTC."""
+
+    cron: str
+    suites: list[str] = Field(min_length=1)
+    backends: list[str] = Field(default=["*"], min_length=1)
+    trials: int = Field(default=1, ge=1)
+    enabled: bool = True
+
+    @field_validator("cron")
+    @classmethod
+    def _five_fields(cls, cron: str) -> str:
+        if problem := cron_problem(cron):
+            raise ValueError(problem)
+        return cron
+
+
+class Diagnose(Section):
+    """`max_cases`: lost cases of a run that are asked again for the diagnosis."""
+
+    max_cases: int = Field(default=50, ge=0)
+
+
+class Limits(Section):
+    """`timeout` in seconds a call; `attempts` counts calls, the first one included; a run with a larger share
+    of errors than `max_error_rate` is invalid; `concurrency` counts scenarios at once."""
+
+    timeout: float = Field(default=30.0, gt=0)
+    attempts: int = Field(default=3, ge=1)
+    max_error_rate: float = Field(default=0.1, ge=0, le=1)
+    concurrency: int = Field(default=4, ge=1)
+    diagnose: Diagnose = Field(default_factory=Diagnose)
+
+
+class DashboardSection(Section):
+    """`writes` None: only while the host is loopback."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8501, ge=1, le=65535)
+    writes: bool | None = None
+    title: str = "memtrend"
+
+
+class ApiSection(Section):
+    """Without a token, the API takes no requests that write."""
+
+    token: SecretStr | None = Field(default=None, min_length=1)
+
+
+class Settings(BaseSettings):
+    """Everything configured. `source` is the file it came from, None for the defaults."""
+
+    model_config = SettingsConfigDict(
+        extra="forbid", hide_input_in_errors=True, env_prefix=PREFIX, env_nested_delimiter=DELIMITER
+    )
+
+    embedder: str | dict[str, Any] = "wordllama"
+    database: DatabaseSection = Field(default_factory=DatabaseSection)
+    backends: dict[Name, BackendSection] = Field(default_factory=dict)
+    suites: dict[Name, SuiteSection] = Field(default_factory=dict)
+    schedules: dict[Name, ScheduleSection] = Field(default_factory=dict)
+    limits: Limits = Field(default_factory=Limits)
+    dashboard: DashboardSection = Field(default_factory=DashboardSection)
+    api: ApiSection = Field(default_factory=ApiSection)
+    _source: Path | None = PrivateAttr(default=None)
+    _written: dict[str, Any] = PrivateAttr(default_factory=dict)
+
+    @property
+    def source(self) -> Path | None:
+        return self._source
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The environment beats the file, which `load_settings` hands in; a section that the file has
+        replaces the default one, a variable adds to either."""
+        written = {**DEFAULTS, **init_settings()}
+        return (_Environment(settings_cls), InitSettingsSource(settings_cls, written))
+
+
+class _Environment(EnvSettingsSource):
+    def __call__(self) -> dict[str, Any]:
+        problems = _Problems(None)
+        problems.extend(_unknown_variables())
+        values = _with_secret_files(super().__call__(), Settings, "", Path.cwd(), problems)
+        problems.stop()
+        return values
+
+
+class _Problems:
+    """Collects what is wrong, so that one stop tells all of it."""
+
+    def __init__(self, source: Path | None) -> None:
+        self._source = source
+        self._lines: list[str] = []
+
+    def add(self, key: str, text: str) -> None:
+        """`key` is dotted; the line names the variable instead where one sets it."""
+        variable = _variable_that_sets(key)
+        where = f"environment: {variable}" if variable else f"{self._source or 'the defaults'}: {key}"
+        self._lines.append(f"{where}: {text}")
+
+    def extend(self, lines: Iterator[str]) -> None:
+        self._lines.extend(lines)
+
+    def error(self) -> SettingsError:
+        return SettingsError("\n".join(dict.fromkeys(self._lines)))
+
+    def stop(self) -> None:
+        if self._lines:
+            raise self.error()
+
+
+def load_settings(path: Path | None = None) -> Settings:
+    """What is configured: environment over file over defaults. Raises `SettingsError`.
+
+    path: default $MEMTREND_CONFIG, else ./memtrend.toml; only the last of them may be missing.
+    """
+    source = _source(path)
+    problems = _Problems(source)
+    written = _with_secret_files(_read(source), Settings, "", _folder(source), problems)
+    problems.stop()
+    try:
+        settings = Settings(**written)
+    except ValidationError as error:  # its cause would show values, so it goes no further
+        raise _told(error, problems) from None
+    except MalformedVariable as error:
+        where = _section_named_in(error)
+        raise SettingsError(f"environment: {where}: not JSON; set its keys one by one") from None
+    return _finished(settings, source)
+
+
+def _source(path: Path | None) -> Path | None:
+    named = path or (Path(os.environ[CONFIG_VARIABLE]) if os.environ.get(CONFIG_VARIABLE) else None)
+    source = Path(named or "memtrend.toml").expanduser().absolute()
+    if source.is_file():
+        return source
+    if named is not None:
+        raise SettingsError(f"{named}: no such file; memtrend init writes one")
+    return None
+
+
+def _folder(source: Path | None) -> Path:
+    return source.parent if source else Path.cwd()
+
+
+def _read(source: Path | None) -> dict[str, Any]:
+    if source is None:
+        return {}
+    try:
+        return tomllib.loads(source.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{source}: not TOML: {error}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{source}: not UTF-8 text; save it as UTF-8") from None
+    except OSError as error:
+        raise SettingsError(f"{source}: cannot be read ({error.strerror})") from None
+
+
+# Secrets
+
+
+def _with_secret_files(
+    values: dict[str, Any], section: type[BaseModel], prefix: str, folder: Path, problems: _Problems
+) -> dict[str, Any]:
+    """The values of one source with `KEY` read from the file that `KEY_file` names, for every secret KEY."""
+    kept = dict(values)
+    for name, field in section.model_fields.items():
+        inner = _section_of(field.annotation)
+        if inner and isinstance(kept.get(name), dict):
+            kept[name] = _with_secret_files(kept[name], inner, f"{prefix}{name}.", folder, problems)
+        elif _is_secret(field.annotation) and f"{name}_file" in kept:
+            path = kept.pop(f"{name}_file")
+            _take_secret(kept, name, path, prefix, folder, problems)
+    return kept
+
+
+def _take_secret(
+    kept: dict[str, Any], name: str, path: Any, prefix: str, folder: Path, problems: _Problems
+) -> None:
+    key = f"{prefix}{name}_file"
+    if name in kept:
+        problems.add(key, f"given together with {name}; give one of them")
+        return
+    try:
+        kept[name] = read_secret(folder / Path(str(path)).expanduser())
+    except SecretProblem as error:
+        problems.add(key, str(error))
+
+
+def _is_secret(annotation: Any) -> bool:
+    return annotation is SecretStr or SecretStr in get_args(annotation)
+
+
+def _section_of(annotation: Any) -> type[BaseModel] | None:
+    return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
+
+
+def _finished(settings: Settings, source: Path | None) -> Settings:
+    """Paths made absolute, placeholders filled in. What was written is kept for showing."""
+    folder = _folder(source)
+    settings._source = source
+    settings.database.url = SecretStr(_absolute(settings.database.url.get_secret_value(), folder))
+    for suite in settings.suites.values():
+        suite.path = folder / suite.path.expanduser()
+    for backend in settings.backends.values():
+        backend.directory = folder / backend.directory.expanduser() if backend.directory else None
+    settings._written = settings.model_dump(mode="json")
+    problems = _Problems(source)
+    _fill_in(settings, folder, problems)
+    problems.stop()
+    return settings
+
+
+def _absolute(url: str, folder: Path) -> str:
+    """A relative SQLite file is meant from the folder of the configuration, not from wherever one stands."""
+    name = url.removeprefix("sqlite:///")
+    if name == url or name.startswith("/") or name in ("", ":memory:"):
+        return url
+    return f"sqlite:///{folder / name}"
+
+
+def _fill_in(settings: Settings, folder: Path, problems: _Problems) -> None:
+    settings.embedder = filled_in(settings.embedder, folder, "embedder", problems.add)
+    for name, backend in settings.backends.items():
+        for field in ("embedder", "config", *backend.options):
+            value = filled_in(getattr(backend, field), folder, f"backends.{name}.{field}", problems.add)
+            setattr(backend, field, value)
+
+
+def public(settings: Settings) -> dict[str, Any]:
+    """What is in force as JSON values, secrets hidden and ${env:...} as written: fit to show and store."""
+    shown: dict[str, Any] = hidden(settings._written or settings.model_dump(mode="json"))
+    shown["database"]["url"] = hidden(settings.database.url.get_secret_value())
+    return shown
+
+
+# What is wrong, in words
+
+
+def check_names(
+    settings: Settings,
+    known_types: Collection[str],
+    known_suites: Collection[str],
+    known_embedders: Collection[str],
+) -> None:
+    """Raises `SettingsError` for every name that leads nowhere: a backend's type (unless a dotted path with a
+    colon), an embedder, a suite or backend of a schedule."""
+    problems = _Problems(settings.source)
+    _check(problems, "embedder", settings.embedder, known_embedders)
+    for name, backend in settings.backends.items():
+        if ":" not in backend.type:
+            _check(problems, f"backends.{name}.type", backend.type, known_types, 'or "package.module:Class"')
+        _check(problems, f"backends.{name}.embedder", backend.embedder, known_embedders)
+    for name, schedule in settings.schedules.items():
+        _check(problems, f"schedules.{name}.suites", schedule.suites, {*known_suites, *settings.suites})
+        _check(problems, f"schedules.{name}.backends", schedule.backends, {"*", *settings.backends})
+    problems.stop()
+
+
+def _check(problems: _Problems, key: str, given: Any, known: Collection[str], also: str = "") -> None:
+    names = [given] if isinstance(given, str) else given if isinstance(given, list) else []
+    if any(name not in known for name in names):
+        problems.add(key, f"unknown name; known: {', '.join(sorted(known))} {also}".rstrip())
+
+
+def _unknown_variables() -> Iterator[str]:
+    for name in sorted(os.environ):
+        if name.upper().startswith(PREFIX) and name.upper() != CONFIG_VARIABLE:
+            parts = name[len(PREFIX) :].lower().split(DELIMITER)
+            if parts[0] not in Settings.model_fields:
+                known = ", ".join(f"{PREFIX}{field.upper()}" for field in sorted(Settings.model_fields))
+                yield f"environment: {name}: unknown; known: {CONFIG_VARIABLE} and what begins with {known}"
+            elif parts[0] == "backends" and parts[2:3] == ["config"]:
+                yield f"environment: {name}: set a vendor's config in the file; ${{env:NAME}} works there"
+
+
+def _variable_that_sets(key: str) -> str | None:
+    """The variable that sets a dotted key, or the section around it, or something in it."""
+    name = PREFIX + key.replace(".", DELIMITER).upper()
+    variables = (variable for variable in sorted(os.environ) if variable.upper().startswith(PREFIX))
+    around = (
+        variable
+        for variable in variables
+        if f"{name}{DELIMITER}".startswith(f"{variable.upper()}{DELIMITER}")
+        or variable.upper().startswith(f"{name}{DELIMITER}")
+        or variable.upper() == f"{name}_FILE"
+    )
+    return next(around, None)
+
+
+def _section_named_in(error: MalformedVariable) -> str:
+    found = re.search(r'field "(\w+)"', str(error))
+    return PREFIX + found[1].upper() if found else f"a {PREFIX} variable"
+
+
+def _told(error: ValidationError, problems: _Problems) -> SettingsError:
+    for item in error.errors(include_input=False, include_context=False, include_url=False):
+        place = _place(item["loc"])
+        problems.add(place.key, _said(item["type"], item["msg"], place.known))
+    return problems.error()
+
+
+class _Place(NamedTuple):
+    key: str
+    known: list[str]
+
+
+def _place(location: tuple[int | str, ...]) -> _Place:
+    """The key that an error is about, without pydantic's own steps into it, and what its section knows."""
+    section: Any = Settings
+    known: list[str] = []
+    path: list[str] = []
+    for step in location:
+        if step == "[key]":
+            break
+        inner = _section_of(section)
+        if inner is not None:
+            known = _keys(inner)
+            field = inner.model_fields.get(str(step))
+            section = field.annotation if field else None
+        elif get_origin(section) is dict and _section_of(get_args(section)[1]):
+            section = get_args(section)[1]
+        else:
+            break
+        path.append(str(step))
+    return _Place(".".join(path), known)
+
+
+def _keys(section: type[BaseModel]) -> list[str]:
+    fields = section.model_fields.items()
+    return sorted(
+        key
+        for name, field in fields
+        for key in ((name, f"{name}_file") if _is_secret(field.annotation) else (name,))
+    )
+
+
+_SAID = {
+    "missing": "missing",
+    "model_type": "must be a table",
+    "dict_type": "must be a table",
+    "string_pattern_mismatch": "a name begins with a letter or digit; dots, dashes and underscores may follow",
+    "too_short": "must not be empty",
+}
+
+
+def _said(kind: str, message: str, known: list[str]) -> str:
+    if kind == "extra_forbidden":
+        return f"unknown key; known: {', '.join(known)}"
+    plain = message.removeprefix("Value error, ").removeprefix("Input ").replace("should be", "must be", 1)
+    return _SAID.get(kind, plain)
