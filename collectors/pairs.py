@@ -1,0 +1,117 @@
+"""One suite on one backend: which pairs there are, and a run of one that never raises."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from collectors import runner
+from collectors.calls import Stopped
+from collectors.configured import backend_names, plan, suite_names
+from collectors.lease import InstanceBusy
+from collectors.runner import RunOutcome, RunPlan
+from collectors.runs import summary
+from store import queries
+from store.database import Database
+from store.settings import ScheduleSection, Settings
+
+RETRY_S = 1.0
+NOT_BEGUN = "the collector stopped before this run began; ask for it again"
+
+
+class Pair(NamedTuple):
+    suite: str
+    backend: str
+
+    def __str__(self) -> str:
+        return f"{self.suite} on {self.backend}"
+
+
+class Asked(NamedTuple):
+    """How a pair is to be run. `wait_s`: how long to wait for a backend that another run holds."""
+
+    trigger: str
+    trials: int = 1
+    tag: str = ""
+    meta: Mapping[str, str] = {}
+    wait_s: float = 0.0
+
+
+class Done(NamedTuple):
+    """What a pair came to: a run, whole when `problem` is None, or no run at all."""
+
+    pair: Pair
+    outcome: RunOutcome | None
+    problem: str | None
+
+
+def all_pairs(settings: Settings) -> list[Pair]:
+    return [Pair(suite, backend) for suite in suite_names(settings) for backend in backend_names(settings)]
+
+
+def scheduled_pairs(settings: Settings, section: ScheduleSection) -> list[Pair]:
+    chosen = backend_names(settings) if "*" in section.backends else section.backends
+    return [Pair(suite, backend) for suite in section.suites for backend in chosen]
+
+
+def pairs_without_whole(db: Database, settings: Settings) -> list[Pair]:
+    """The pairs that have no whole run yet: what a first start runs."""
+    whole = {(row.suite, row.backend) for row in queries.overview(db) if row.last_whole}
+    return [pair for pair in all_pairs(settings) if pair not in whole]
+
+
+def unknown_names(settings: Settings, pair: Pair) -> str | None:
+    """What is wrong with the names of a pair, None when both are known."""
+    for what, name, known in (
+        ("suite", pair.suite, suite_names(settings)),
+        ("backend", pair.backend, backend_names(settings)),
+    ):
+        if name not in known:
+            return f"unknown {what} {name!r}; known: {_listed(known)}"
+    return None
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+def run_pair(settings: Settings, db: Database, pair: Pair, asked: Asked, stop: threading.Event) -> Done:
+    """Run a pair and say what it came to, whatever happens. `stop` is this run's alone: a cancel sets it."""
+    if problem := unknown_names(settings, pair):
+        return Done(pair, None, problem)
+    try:
+        planned = plan(
+            settings, *pair, trials=asked.trials, trigger=asked.trigger, tag=asked.tag, meta=asked.meta
+        )
+        outcome = _run_when_free(planned, db, stop, asked.wait_s)
+    except Stopped:
+        return Done(pair, None, NOT_BEGUN)
+    except Exception as error:  # noqa: BLE001  a suite, an adapter or the disk may fail in any way; the next pair must not
+        return Done(pair, None, str(error) or type(error).__name__)
+    return Done(pair, outcome, _problem(outcome))
+
+
+def _run_when_free(planned: RunPlan, db: Database, stop: threading.Event, wait_s: float) -> RunOutcome:
+    give_up = time.monotonic() + wait_s
+    while True:
+        try:
+            return runner.run(planned, db, stop=stop)
+        except InstanceBusy:
+            if time.monotonic() >= give_up or stop.wait(RETRY_S):
+                raise
+
+
+def _problem(outcome: RunOutcome) -> str | None:
+    if outcome.status == "whole":
+        return None
+    way_out = "; go on with: memtrend run --resume" if outcome.status == "interrupted" else ""
+    return f"{outcome.status}: {outcome.reason}{way_out}"
+
+
+def told(db: Database, done: Done) -> str:
+    """One line about what a pair came to, for a person."""
+    if done.outcome is None:
+        return f"{done.pair}: {done.problem}"
+    return summary(db, done.outcome)

@@ -1,0 +1,152 @@
+"""`memtrend up`: dashboard and collector as children of one process, which begin and end together."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import subprocess
+import sys
+import time
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple
+
+from collectors.lifeline import STOP_S
+from collectors.process import Stop, complain, say, stop_on_signals
+from store.settings import CONFIG_VARIABLE, Settings
+
+POLL_S = 0.1
+PYTHON = (sys.executable, "-P")
+"""-P: a folder `store` or `collectors` in the working directory must not take the place of ours."""
+
+
+class PortError(Exception):
+    """The dashboard cannot listen there. The message says why, and what to do."""
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+    @property
+    def reachable(self) -> str:
+        """Where this machine itself reaches it."""
+        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.reachable}]" if ":" in self.reachable else self.reachable
+        return f"http://{host}:{self.port}"
+
+
+def up(
+    settings: Settings, settings_path: Path | None = None, *, host: str | None = None, port: int | None = None
+) -> int:
+    """Serve the dashboard and collect, beginning with a first run of every (suite, backend) that has no
+    whole one, until a signal. Returns the exit code: 0 after TERM, 130 after INT, 1 when the port is taken
+    or a child ended by itself. Both arguments beat the settings."""
+    address = Address(host or settings.dashboard.host, port or settings.dashboard.port)
+    try:
+        check_port(address)
+    except PortError as error:
+        complain(f"memtrend: {error}")
+        return 1
+    with stop_on_signals() as stop, Children(settings_path) as children:
+        children.start("dashboard", "dashboard.server", "--host", address.host, "--port", str(address.port))
+        children.start("collector", "collectors.collector")
+        return _watch(children, address, stop)
+
+
+def check_port(address: Address) -> None:
+    """Raises `PortError` when no one could listen there."""
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        socket.create_server(address, family=family).close()
+    except OSError as error:
+        raise PortError(_port_advice(address, error)) from error
+
+
+def _port_advice(address: Address, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"port {address.port} on {address.host} is taken by another program; stop that one, or choose "
+            f"another port: memtrend up --port {address.port + 1}"
+        )
+    where = f"{address.host}, port {address.port}"
+    return f"cannot listen on {where} ({error.strerror}); choose with --host and --port"
+
+
+def _watch(children: Children, address: Address, stop: Stop) -> int:
+    told = False
+    while not stop.asked.wait(POLL_S):
+        if ended := children.ended():
+            complain(f"memtrend: {ended}, and the rest with it")
+            return 1
+        if not told and answers(address):
+            told = True
+            say(f"The dashboard is at {address.url}   (^C stops everything)")
+    return stop.exit_code
+
+
+def answers(address: Address) -> bool:
+    """Whether a web server answers there."""
+    connection = HTTPConnection(address.reachable, address.port, timeout=1)
+    try:
+        connection.request("GET", "/healthz")
+        connection.getresponse()
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
+    return True
+
+
+class Children:
+    """Processes that hold the read end of a pipe of ours, and so know when we are gone, even by `kill -9`.
+    They are out of reach of the terminal's ^C: we alone tell them to stop."""
+
+    def __init__(self, settings_path: Path | None = None) -> None:
+        self._environment = dict(os.environ)
+        if settings_path is not None:
+            self._environment[CONFIG_VARIABLE] = str(settings_path)
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._read_end, self._write_end = os.pipe()
+
+    def start(self, name: str, module: str, *arguments: str) -> None:
+        """Run a module of ours as a child."""
+        self._processes[name] = subprocess.Popen(
+            [*PYTHON, "-m", "collectors.lifeline", str(self._read_end), module, *arguments],
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            pass_fds=[self._read_end],
+            start_new_session=True,
+        )
+
+    def ended(self) -> str | None:
+        """What happened to a child that is no more."""
+        for name, process in self._processes.items():
+            if (code := process.poll()) is not None:
+                how = f"with exit code {code}" if code >= 0 else f"by signal {-code}"
+                return f"the {name} ended {how}"
+        return None
+
+    def __enter__(self) -> Children:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """TERM to all, and KILL to those that have not ended in time."""
+        for process in self._processes.values():
+            process.terminate()
+        deadline = time.monotonic() + STOP_S
+        for process in self._processes.values():
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        os.close(self._read_end)
+        os.close(self._write_end)

@@ -1,0 +1,497 @@
+"""The collector: schedules and requests become runs, what fails is told, and it stops when asked."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from collectors.collector import POLL_S, Collector, collect
+from collectors.pulse import BEAT_S, NAME, TTL_S, CollectorBusy, Pulse
+from collectors.reload import SettingsFile
+from store import models as m
+from store import queries, writes
+from store.database import open_database
+from store.settings import SettingsError
+
+WAIT_S = 40.0
+
+CONFIG = """
+[database]
+url = "sqlite:///record.db"
+[backends.{backend}]
+type = "{type}"
+[suites.mine]
+path = "mine.jsonl"
+[schedules.nightly]
+cron = "0 3 * * *"
+suites = ["mine"]
+backends = ["*"]
+trials = 2
+[limits]
+timeout = 60
+"""
+
+SLOW = """
+import os, time
+
+class Slow:
+    def __init__(self):
+        self.texts = []
+    def write(self, text):
+        self.texts.append(text)
+    def search(self, query, k):
+        time.sleep(float(os.environ.get("SLOW_S", "0.15")) if query.startswith("Which") else 0)
+        return self.texts[:k]
+"""
+
+
+def until(condition, what):
+    deadline = time.monotonic() + WAIT_S
+    while time.monotonic() < deadline:
+        if found := condition():
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"not within {WAIT_S:.0f} s: {what}")
+
+
+def case(number):
+    return {
+        "id": f"door-{number}",
+        "writes": [f"The door of room {number} opens with code {1000 + number}."],
+        "query": f"Which code opens room {number}?",
+        "expect_any": [f"{1000 + number}"],
+    }
+
+
+def write_suite(folder, cases):
+    lines = [json.dumps(case(number)) for number in range(cases)]
+    (folder / "mine.jsonl").write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A folder with a configuration: suite `mine` of three cases, backend `floor`, the schedule `nightly`."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "memtrend.toml").write_text(CONFIG.format(backend="floor", type="everything"))
+    write_suite(tmp_path, 3)
+    return tmp_path
+
+
+@pytest.fixture
+def slow_home(home):
+    """The same over a backend that takes its time for each of 40 cases."""
+    (home / "memtrend.toml").write_text(CONFIG.format(backend="slow", type="sluggish:Slow"))
+    (home / "sluggish.py").write_text(SLOW)
+    write_suite(home, 40)
+    return home
+
+
+@pytest.fixture
+def db(home):
+    db = open_database(f"sqlite:///{home / 'record.db'}")
+    yield db
+    db.close()
+
+
+class Running:
+    """A collector on a thread of the test's own process."""
+
+    def __init__(self, db, busy_wait_s=0.0, first_runs=False):
+        self.stop, self.lines, self.errors = threading.Event(), [], []
+        self.collector = Collector(db, SettingsFile(), self.stop, self.lines.append, busy_wait_s)
+        self.thread = threading.Thread(target=lambda: self.collector.work(first_runs=first_runs))
+
+    def __enter__(self):
+        self.thread.start()
+        until(lambda: self.collector.scheduler.running, "the scheduler runs")
+        return self
+
+    def fire(self, schedule):
+        self.collector.scheduler.modify_job(schedule, next_run_time=datetime.now(UTC))
+
+    def __exit__(self, *_):
+        self.stop.set()
+        self.thread.join(WAIT_S)
+        assert not self.thread.is_alive()
+
+
+def ask(db, kind="run", **payload):
+    return writes.add_request(db, kind, payload, "tester")
+
+
+def answered(db, request_id):
+    def find():
+        return [row for row in queries.requests(db, ["done", "failed"]) if row.id == request_id]
+
+    return until(find, f"request {request_id} is answered")[0]
+
+
+def told(db, part, source=None):
+    """The event whose message holds `part`, once there is one."""
+
+    def find():
+        return [e for e in queries.events(db) if part in e.message and source in (None, e.source)]
+
+    return until(find, f"an event says {part!r}")[0]
+
+
+# Schedules
+
+
+def test_a_fire_runs_its_pairs(home, db):
+    """A fire runs its suites on its backends with its trials, under the schedule's name, and is recorded."""
+    with Running(db) as running:
+        running.fire("nightly")
+        row = until(lambda: queries.runs(db, statuses=["whole"]), "a whole run")[0]
+        state = until(lambda: [s for s in queries.schedules(db) if s.last_fire], "the fire is recorded")[0]
+    assert (row.suite, row.backend, row.trigger, row.trials) == ("mine", "floor", "schedule:nightly", 2)
+    assert (state.name, state.enabled) == ("nightly", True)
+    assert state.next_fire > state.last_fire
+
+
+def test_fire_times_are_written_ahead(home, db):
+    """From its start on, the record says when each schedule should fire in the next 40 days."""
+    with Running(db), db.read() as connection:
+        times = connection.execute(sa.select(m.expected_run.c.scheduled_for)).scalars().all()
+    now = datetime.now(UTC)
+    assert len(times) == 40
+    assert {(at.hour, at.minute) for at in times} == {(3, 0)}
+    assert now < min(times) < now + timedelta(days=1)
+
+
+def test_fire_times_are_renewed_every_day(home, db):
+    """A day later the far end of what is expected has moved a day on."""
+    collector = Collector(db, SettingsFile(), threading.Event())
+    collector._write_ahead()
+    with db.write() as connection:
+        connection.execute(m.expected_run.delete())
+    collector._tick()
+    assert queries.next_expected(db) is None
+    collector._written_ahead -= timedelta(days=1, seconds=1)
+    collector._tick()
+    assert queries.next_expected(db).schedule == "nightly"
+
+
+def test_a_held_backend_is_told_by_name(home, db):
+    """A scheduled run whose backend another run keeps for too long becomes an event that names both."""
+    token = writes.acquire_lease(db, writes.backend_lease("floor"), "elsewhere:1", 60)
+    with Running(db) as running:
+        running.fire("nightly")
+        event = told(db, "mine on floor", "schedule:nightly")
+    writes.release_lease(db, writes.backend_lease("floor"), token)
+    assert "backend floor is in use" in event.message
+    assert queries.runs(db) == []
+
+
+def test_a_held_backend_is_waited_for(home, db):
+    """A run begins as soon as the one that holds its backend lets go."""
+    token = writes.acquire_lease(db, writes.backend_lease("floor"), "elsewhere:1", 60)
+    with Running(db, busy_wait_s=WAIT_S):
+        request = ask(db, suite="mine", backend="floor")
+        until(lambda: queries.requests(db, ["claimed"]), "the request is claimed")
+        writes.release_lease(db, writes.backend_lease("floor"), token)
+        assert answered(db, request).state == "done"
+
+
+# Requests
+
+
+def test_a_request_becomes_a_run(home, db):
+    """What was asked for is run as it was asked for, and the request names the run."""
+    with Running(db):
+        request = ask(db, suite="mine", backend="floor", trials=2, meta={"deploy": "4.12"})
+        row = answered(db, request)
+    run = queries.run(db, row.run_ids[0])
+    assert (row.state, row.error, run.status) == ("done", None, "whole")
+    assert (run.trigger, run.trials, run.meta) == ("request:tester", 2, {"deploy": "4.12"})
+
+
+def test_requests_are_picked_up_within_two_seconds(home, db):
+    """The record is asked for requests more than twice in the two seconds that are promised."""
+    assert POLL_S * 2 < 2.0
+
+
+def test_requests_are_picked_up_while_a_run_is_under_way(slow_home, db, monkeypatch):
+    """A run does not keep the collector from claiming what is asked for next, nor from cancelling it."""
+    monkeypatch.syspath_prepend(slow_home)
+    with Running(db) as running:
+        first = ask(db, suite="mine", backend="slow")
+        row = until(lambda: queries.progress(db), "the run is under way")[0]
+        second = ask(db, suite="mine", backend="slow")
+        until(lambda: len(queries.requests(db, ["claimed"])) == 2, "both are claimed")
+        cancel = ask(db, "cancel", run=row.id)
+        assert answered(db, cancel).state == "done"
+        assert answered(db, first) == queries.requests(db, ["done"])[-1]
+        until(lambda: [r for r in queries.progress(db) if r.id != row.id], "the second run begins")
+        assert not running.stop.is_set()
+    assert queries.run(db, row.id).status == "interrupted"
+    assert queries.run(db, row.id).reason == "cancelled"
+    stopped = answered(db, second)
+    assert (stopped.state, len(stopped.run_ids)) == ("failed", 1)
+    assert "memtrend run --resume" in stopped.error
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload", "part"),
+    [
+        (
+            "run",
+            {"suite": "mime", "backend": "floor"},
+            "unknown suite 'mime'; known: contract, golden, mine, smoke",
+        ),
+        ("run", {"suite": "mine", "backend": "flour"}, "unknown backend 'flour'; known: floor"),
+        ("run", {"suite": "mine"}, "backend: Field required"),
+        ("run", {"suite": "mine", "backend": "floor", "trials": 0}, "trials: "),
+        ("run", {"suite": "mine", "backend": "floor", "tag": "no-such"}, "no cases in "),
+        ("cancel", {"run": 4711}, "run 4711 is not running"),
+        ("cancel", {"run": "all"}, "run: "),
+        ("dance", {}, "unknown kind of request 'dance'; known: run, cancel"),
+    ],
+)
+def test_a_request_that_cannot_be_done_says_why(home, db, kind, payload, part):
+    """Nonsense is answered with what is wrong, and the next request is done all the same."""
+    with Running(db):
+        wrong, right = ask(db, kind, **payload), ask(db, suite="mine", backend="floor")
+        refused = answered(db, wrong)
+        assert answered(db, right).state == "done"
+    assert (refused.state, refused.run_ids) == ("failed", [])
+    assert part in refused.error
+
+
+def test_what_a_dead_collector_had_taken_is_answered(home, db):
+    """A request that was claimed by a collector that died does not wait for ever."""
+    request = ask(db, suite="mine", backend="floor")
+    writes.claim_request(db)
+    with Running(db):
+        assert "ask again" in answered(db, request).error
+
+
+def test_what_waits_when_the_collector_stops_is_answered(slow_home, db, monkeypatch):
+    """A claimed request whose turn never came says so, instead of waiting for ever."""
+    monkeypatch.syspath_prepend(slow_home)
+    with Running(db):
+        ask(db, suite="mine", backend="slow")
+        waiting = ask(db, suite="mine", backend="slow")
+        until(lambda: len(queries.requests(db, ["claimed"])) == 2, "both are claimed")
+        until(lambda: queries.progress(db), "the first is under way")
+    row = answered(db, waiting)
+    assert (row.state, row.run_ids) == ("failed", [])
+    assert "ask for it again" in row.error
+
+
+# First runs
+
+
+def test_first_runs_fill_what_is_empty(home, db):
+    """Every suite is run once on every backend, a line each; a second start finds nothing to do."""
+    with Running(db, first_runs=True) as running:
+        until(lambda: len(running.lines) == 4, "four first runs")
+    assert {(row.suite, row.trigger, row.status) for row in queries.runs(db)} == {
+        (suite, "first", "whole") for suite in ("mine", "golden", "smoke", "contract")
+    }
+    assert running.lines[0].startswith("run 1  mine on floor: whole, ")
+    with Running(db, first_runs=True) as again:
+        assert answered(db, ask(db, suite="mine", backend="floor")).state == "done"
+    assert again.lines == []
+
+
+def test_a_first_run_that_fails_is_told(home, db):
+    """A backend that cannot even be opened makes a void run, a line and an event; the collector goes on."""
+    (home / "memtrend.toml").write_text(CONFIG.format(backend="lost", type="nowhere.to_be:Found"))
+    with Running(db, first_runs=True) as running:
+        event = told(db, "mine on lost: void", "first")
+        until(lambda: running.lines, "a line")
+    assert queries.run(db, event.run_id).status == "void"
+    assert "mine on lost: void" in running.lines[0]
+
+
+# Configuration
+
+
+def test_a_broken_edit_keeps_the_former_configuration(home, db):
+    """An edit that breaks the file is told without its values and changes nothing; mended, it is followed."""
+    file = home / "memtrend.toml"
+    good = file.read_text()
+    with Running(db):
+        file.write_text(good.replace('cron = "0 3 * * *"', 'cron = "0 3 * * 1"'))
+        event = told(db, "the former stays in force", NAME)
+        assert [state.name for state in queries.schedules(db)] == ["nightly"]
+        assert answered(db, ask(db, suite="mine", backend="floor")).state == "done"
+        file.write_text(
+            good.replace("schedules.nightly", "schedules.weekly").replace("0 3 * * *", "0 3 * * mon")
+        )
+        told(db, "the changed configuration is in force", NAME)
+        states = {state.name: (state.next_fire, state.enabled) for state in queries.schedules(db)}
+    assert event.level == "error"
+    assert "schedules.nightly" in event.message
+    assert states["nightly"] == (None, False)
+    assert states["weekly"][0].weekday() == 0
+    with db.read() as connection:
+        ahead = m.expected_run.c.scheduled_for > datetime.now(UTC)
+        expected = connection.execute(sa.select(m.expected_run.c.schedule).where(ahead)).scalars()
+        assert set(expected) == {"weekly"}
+
+
+def test_a_broken_suite_keeps_the_former_configuration(home, db):
+    """An edit that names a suite whose file is not there changes nothing either."""
+    file = home / "memtrend.toml"
+    with Running(db):
+        file.write_text(file.read_text() + '[suites.other]\npath = "missing.jsonl"\n')
+        told(db, "missing.jsonl", NAME)
+        assert answered(db, ask(db, suite="mine", backend="floor")).state == "done"
+
+
+def test_a_removed_file_keeps_the_former_configuration(home, db):
+    """A file that vanishes does not bring the defaults into force behind the user's back."""
+    with Running(db):
+        (home / "memtrend.toml").unlink()
+        told(db, "is gone", NAME)
+        assert answered(db, ask(db, suite="mine", backend="floor")).state == "done"
+
+
+def test_half_a_file_is_not_taken_for_a_broken_one(home):
+    """A file that is still being written is read once it rests."""
+    watched = SettingsFile()
+    text = (home / "memtrend.toml").read_text()
+    (home / "memtrend.toml").write_text(text[: len(text) // 2] + '"')
+    assert watched.reread() is None
+    (home / "memtrend.toml").write_text(text.replace("trials = 2", "trials = 3"))
+    assert watched.reread() is None
+    assert watched.reread().schedules["nightly"].trials == 3
+    assert watched.reread() is None
+
+
+def test_a_wrong_configuration_stops_the_start(home):
+    """What is wrong at the start is refused at once."""
+    (home / "memtrend.toml").write_text('[schedules.nightly]\ncron = "0 3 30 2 *"\nsuites = ["smoke"]\n')
+    with pytest.raises(SettingsError, match=r"schedules.nightly"):
+        collect(stop=threading.Event())
+
+
+# One collector a database
+
+
+def test_a_second_collector_is_refused(home, db):
+    """While one lives, a second says which process on which host has the database, and exits with 1."""
+    with Process(home, "collect") as first:
+        until(lambda: queries.heartbeats(db), "the first collector beats")
+        second = run_memtrend(home, "collect")
+        assert first.poll() is None
+    assert second.returncode == 1
+    assert f"process {first.pid} on " in second.stderr
+    assert "Traceback" not in second.stderr
+
+
+def test_a_killed_collector_is_succeeded(home, db, monkeypatch):
+    """The claim of a process that is no more is waited for, not refused."""
+    monkeypatch.setattr("collectors.pulse.RETRY_S", 0.01)
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    writes.acquire_lease(db, NAME, f"{os.uname().nodename}:{gone.pid}", 0.3)
+    with Pulse(db, threading.Event()) as pulse:
+        assert not pulse.lost
+        assert queries.leases(db)[0].owner.endswith(f":{os.getpid()}")
+
+
+def test_a_collector_on_another_host_is_refused(home, db):
+    """Whether a process of another host lives cannot be seen, so its claim holds until it ends by itself."""
+    writes.acquire_lease(db, NAME, "elsewhere:1", 60)
+    with pytest.raises(CollectorBusy, match="process 1 on elsewhere"), Pulse(db, threading.Event()):
+        pass
+
+
+def test_a_deposed_collector_stops(home, db, monkeypatch):
+    """A collector that slept too long, and was succeeded meanwhile, notices and stops."""
+    monkeypatch.setattr("collectors.pulse.BEAT_S", 0.01)
+    stop = threading.Event()
+    with Pulse(db, stop) as pulse:
+        with db.write() as connection:
+            connection.execute(m.lease.update().values(token=m.lease.c.token + 1, owner="elsewhere:1"))
+        assert stop.wait(WAIT_S)
+    assert pulse.lost
+    assert "another collector took over" in queries.events(db)[0].message
+
+
+def test_the_claim_outlives_two_lost_beats():
+    """A heartbeat that could not be written twice does not depose its collector."""
+    assert BEAT_S * 3 < TTL_S
+
+
+# Real processes
+
+
+def environment(**more):
+    return {**os.environ, "PYTHONPATH": "", **more}
+
+
+def run_memtrend(home, *arguments, **more):
+    command = [sys.executable, "-m", "collectors.cli", *arguments]
+    return subprocess.run(
+        command, cwd=home, env=environment(**more), capture_output=True, text=True, timeout=WAIT_S
+    )
+
+
+class Process:
+    """`memtrend ...` as a process of its own, killed at the end should it still live."""
+
+    def __init__(self, home: Path, *arguments, **more):
+        command = [sys.executable, "-m", "collectors.cli", *arguments]
+        self.errors = home / "stderr.txt"
+        with self.errors.open("w") as errors:
+            self.process = subprocess.Popen(command, cwd=home, env=environment(**more), stderr=errors)
+
+    def __enter__(self):
+        return self.process
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_signal_checkpoints_and_resume_finishes(slow_home, db, number, code):
+    """A run that a signal interrupts keeps what it had, and resuming it loses and doubles nothing."""
+    process = Process(slow_home, "collect")
+    with process as collector:
+        request = ask(db, suite="mine", backend="slow")
+        row = until(lambda: [r for r in queries.progress(db) if r.cases_done >= 3], "three cases are done")[0]
+        collector.send_signal(number)
+        assert collector.wait(timeout=10) == code
+    assert process.errors.read_text() == ""
+    kept = results(db, row.id)
+    interrupted = queries.run(db, row.id)
+    assert interrupted.status == "interrupted"
+    assert 3 <= len(kept) < 40
+    assert answered(db, request).run_ids == [row.id]
+
+    resumed = run_memtrend(slow_home, "run", "--resume", str(row.id), SLOW_S="0")
+    assert resumed.returncode == 0, resumed.stderr
+    after = results(db, row.id)
+    assert queries.run(db, row.id).status == "whole"
+    assert sorted(name for name, _ in after) == sorted(f"door-{number}" for number in range(40))
+    assert set(kept) <= set(after)
+
+
+def results(db, run_id):
+    """(case, id of its result) of everything stored for a run."""
+    query = sa.select(m.case.c.name, m.case_result.c.id).join(m.case, m.case.c.id == m.case_result.c.case_id)
+    with db.read() as connection:
+        return [tuple(row) for row in connection.execute(query.where(m.case_result.c.run_id == run_id))]
+
+
+def test_a_backend_that_hangs_does_not_hold_the_collector(slow_home, db):
+    """A call that does not come back is left behind: the collector is gone within 10 s, its run resumable."""
+    with Process(slow_home, "collect", SLOW_S="600") as collector:
+        ask(db, suite="mine", backend="slow")
+        row = until(lambda: queries.progress(db), "the run is under way")[0]
+        collector.send_signal(signal.SIGTERM)
+        assert collector.wait(timeout=10) == 0
+    assert queries.run(db, row.id).status == "interrupted"

@@ -1,0 +1,284 @@
+"""`memtrend up`: everything begins together and ends together, whatever ends it."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import psutil
+import pytest
+
+from collectors.supervise import Address, PortError, check_port
+from store import queries, writes
+from store.database import open_database
+
+WAIT_S = 60.0
+STOP_S = 12.0
+
+CONFIG = """
+[database]
+url = "sqlite:///record.db"
+[backends.floor]
+type = "everything"
+"""
+
+STUBBORN = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("deaf", flush=True)
+time.sleep(600)
+"""
+
+
+def until(condition, what, within_s=WAIT_S):
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        if found := condition():
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"not within {within_s:.0f} s: {what}")
+
+
+@pytest.fixture
+def port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+class Up:
+    """`memtrend up` in a folder, with what it started; all of it is killed at the end."""
+
+    def __init__(self, home, port, *arguments):
+        self.home, self.url = home, f"http://127.0.0.1:{port}"
+        self.out, self.err = home / "out.txt", home / "err.txt"
+        command = [sys.executable, "-P", "-m", "collectors.cli", "up", "--port", str(port), *arguments]
+        with self.out.open("w") as out, self.err.open("w") as err:
+            self.process = psutil.Popen(command, cwd=home, stdout=out, stderr=err)
+        self.started = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in [self.process, *self.started]:
+            if process.is_running():
+                process.kill()
+        self.process.wait()
+
+    def children(self):
+        """Dashboard and collector, once both are there."""
+
+        def both():
+            assert self.process.poll() is None, self.err.read_text()
+            return len(found := self.process.children()) == 2 and found
+
+        self.started = until(both, "two children")
+        return self.started
+
+    def child(self, module):
+        return next(child for child in self.children() if module in child.cmdline())
+
+    def serves(self):
+        """Waits for the line with the address."""
+        until(lambda: self.url in self.out.read_text(), f"the address is told\n{self.err.read_text()}")
+
+    def none_left(self, within_s):
+        _, alive = psutil.wait_procs(self.started, timeout=within_s)
+        return alive == []
+
+
+@pytest.fixture
+def home(tmp_path):
+    (tmp_path / "memtrend.toml").write_text(CONFIG)
+    return tmp_path
+
+
+def record(home, name="record.db"):
+    return open_database(f"sqlite:///{home / name}")
+
+
+def get(url):
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=10) as answer:
+        return answer.status
+
+
+def test_up_serves_and_finishes_first_runs(home, port):
+    """The address is told once it answers, every suite gets a first whole run and a line, and ^C ends all."""
+    with Up(home, port) as up:
+        up.children()
+        up.serves()
+        assert get(f"{up.url}/healthz") == 200
+        until(lambda: up.out.read_text().count("whole") == 3, "three first runs are told")
+        up.process.send_signal(signal.SIGINT)
+        assert up.process.wait(STOP_S) == 130
+        assert up.none_left(0)
+        assert up.err.read_text() == ""
+        assert len(up.out.read_text().splitlines()) == 4
+    rows = queries.runs(record(home))
+    assert {(row.suite, row.status) for row in rows} == {
+        (s, "whole") for s in ("golden", "smoke", "contract")
+    }
+
+
+def test_up_needs_no_configuration(tmp_path, port):
+    """In an empty folder the defaults are served, and the first runs begin."""
+    with Up(tmp_path, port) as up:
+        up.children()
+        up.serves()
+        until(lambda: "whole" in up.out.read_text(), "a first run")
+        up.process.terminate()
+        assert up.process.wait(STOP_S) == 0
+        assert up.none_left(0)
+    assert queries.runs(record(tmp_path, "memtrend.db"), statuses=["whole"])
+
+
+def test_term_before_anything_is_ready(home, port):
+    """A stop that comes while the children still start ends them, too."""
+    with Up(home, port) as up:
+        up.children()
+        up.process.terminate()
+        assert up.process.wait(STOP_S) == 0
+        assert up.none_left(0)
+
+
+def test_what_runs_is_interrupted_by_the_end(home, port):
+    """Ending everything while a run is under way keeps what it had, for a resume."""
+    (home / "memtrend.toml").write_text(CONFIG.replace('"everything"', '"sluggish:Slow"'))
+    (home / "sluggish.py").write_text(
+        "import time\n"
+        "class Slow:\n"
+        "    def __init__(self):\n        self.texts = []\n"
+        "    def write(self, text):\n        self.texts.append(text)\n"
+        "    def search(self, query, k):\n        time.sleep(0.05)\n        return self.texts[-k:]\n"
+    )
+    with Up(home, port) as up:
+        up.children()
+        db = until(lambda: (home / "record.db").exists() and record(home), "the record")
+        row = until(lambda: queries.progress(db), "a run is under way")[0]
+        up.process.send_signal(signal.SIGINT)
+        assert up.process.wait(STOP_S) == 130
+        assert up.none_left(0)
+    assert queries.run(db, row.id).status == "interrupted"
+
+
+def test_kill_leaves_no_one_behind(home, port):
+    """After `kill -9` of the parent both children notice, stop by themselves, and free the port."""
+    with Up(home, port) as up:
+        up.children()
+        up.serves()
+        up.process.kill()
+        assert up.none_left(STOP_S)
+    check_port(Address("127.0.0.1", port))
+    assert not any(lease.held for lease in queries.leases(record(home)))
+
+
+@pytest.mark.parametrize("module", ["dashboard.server", "collectors.collector"])
+def test_a_child_that_dies_takes_the_rest_along(home, port, module):
+    """Half a memtrend is none: the death of either child ends the other, with a message and exit code 1."""
+    with Up(home, port) as up:
+        up.child(module).kill()
+        assert up.process.wait(STOP_S) == 1
+        assert up.none_left(0)
+        assert "ended by signal 9, and the rest with it" in up.err.read_text()
+
+
+def test_a_taken_port_is_told_first(home):
+    """Nothing is started when the port is taken; the message says which, and what to do."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        with Up(home, port) as up:
+            assert up.process.wait(WAIT_S) == 1
+            message = up.err.read_text()
+    assert f"port {port} on 127.0.0.1 is taken" in message
+    assert f"memtrend up --port {port + 1}" in message
+    assert "Traceback" not in message
+    assert not (home / "record.db").exists()
+
+
+def test_an_address_of_another_machine_is_refused():
+    """A host that is not ours is named, with what to choose instead."""
+    with pytest.raises(PortError, match=r"cannot listen on 192\.0\.2\.1.*--host"):
+        check_port(Address("192.0.2.1", 8501))
+
+
+def test_two_at_once(home, port):
+    """A second `up` over the same record says who collects already and exits with 1; the first goes on."""
+    with Up(home, port) as up:
+        collector = up.child("collectors.collector")
+        until(
+            lambda: (home / "record.db").exists() and queries.heartbeats(record(home)), "the collector beats"
+        )
+        elsewhere = home / "elsewhere"
+        elsewhere.mkdir()
+        (elsewhere / "memtrend.toml").write_text(CONFIG.replace("record.db", f"{home}/record.db"))
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            other = server.getsockname()[1]
+        with Up(elsewhere, other) as second:
+            assert second.process.wait(WAIT_S) == 1
+            assert f"process {collector.pid} on " in second.err.read_text()
+        assert up.process.poll() is None
+
+
+def test_the_configuration_reaches_the_children(home, port):
+    """`--config` names the file for dashboard and collector alike, wherever it lies."""
+    (home / "memtrend.toml").rename(home / "other.toml")
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "collectors.cli",
+        "--config",
+        "other.toml",
+        "up",
+        "--port",
+        str(port),
+    ]
+    process = subprocess.Popen(command, cwd=home)
+    try:
+        until(
+            lambda: (home / "record.db").exists() and queries.heartbeats(record(home)), "the collector beats"
+        )
+        assert not (home / "memtrend.db").exists()
+    finally:
+        process.terminate()
+        assert process.wait(STOP_S) == 0
+
+
+def test_a_deaf_child_is_killed(tmp_path):
+    """A process on the lifeline that ignores its TERM is killed all the same."""
+    (tmp_path / "stubborn.py").write_text(STUBBORN)
+    read_end, write_end = os.pipe()
+    program = (
+        "import sys; sys.argv = ['-', sys.argv[1], 'stubborn']\n"
+        "from collectors import lifeline; lifeline.STOP_S = 0.2; lifeline.main()"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", program, str(read_end)],
+        cwd=tmp_path,
+        pass_fds=[read_end],
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert child.stdout.readline() == b"deaf\n"
+        os.close(write_end)
+        assert child.wait(WAIT_S) == -signal.SIGKILL
+    finally:
+        child.kill()
+        child.stdout.close()
+        os.close(read_end)
+
+
+def test_requests_are_taken_while_up(home, port):
+    """What the dashboard asks for becomes a run of the collector beside it."""
+    with Up(home, port) as up:
+        up.children()
+        db = until(lambda: (home / "record.db").exists() and record(home), "the record")
+        request = writes.add_request(db, "run", {"suite": "smoke", "backend": "floor"}, "dashboard")
+        row = until(lambda: queries.requests(db, ["done", "failed"]), "an answer")[0]
+        assert (row.id, row.state) == (request, "done")
+        up.process.terminate()
+        assert up.process.wait(STOP_S) == 0
+    assert queries.run(db, row.run_ids[0]).trigger == "request:dashboard"
