@@ -1,0 +1,49 @@
+"""The page frame: navigation on top, a page below, and one answer for whatever keeps the record from opening."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from dashboard import data, navigation, parts
+from store.errors import StoreError
+from store.settings import SettingsError
+
+PAGES = (
+    ("overview", "Overview", "dashboard", "Is everything all right now?"),
+    ("trends", "Trends", "show_chart", "How did it go?"),
+    ("runs", "Runs", "play_circle", "What happened?"),
+    ("suites", "Suites", "fact_check", "Can the questions be trusted?"),
+)
+HIDDEN = (("run", "Run", "list_alt"), ("case", "Case", "article"))
+
+
+def main() -> None:
+    st.set_page_config(page_title="memtrend", page_icon=":material/monitoring:", layout="wide")
+    st.logo(":material/monitoring:")
+    page = st.navigation(_pages(), position="top")
+    content, tail = st.container(), st.container()
+    with tail:  # before the page: a click that leads elsewhere need not wait for this one to be drawn again
+        navigation.follow()
+    with content:
+        try:
+            data.database()
+            page.run()
+        except (StoreError, SettingsError) as error:
+            parts.broken(error)
+
+
+def _pages() -> list[st.Page]:
+    shown = [
+        st.Page(
+            f"views/{name}.py", title=title, icon=f":material/{icon}:", help=help_, default=name == "overview"
+        )
+        for name, title, icon, help_ in PAGES
+    ]
+    hidden = [
+        st.Page(f"views/{name}.py", title=title, icon=f":material/{icon}:", visibility="hidden")
+        for name, title, icon in HIDDEN
+    ]
+    return shown + hidden
+
+
+main()

@@ -1,0 +1,343 @@
+"""Rows in, plotly figures out: no streamlit, no SQL. Heights and margins in px.
+
+Names stand at the line's end, not in a legend. `customdata` carries what a click opens: plotly counts points
+anew with every redraw. Names come from outside, and plotly reads tags in every text: `safe` takes them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import plotly.graph_objects as go
+
+from dashboard import axes, strips
+from dashboard.axes import Axis, local
+from dashboard.figures import (
+    Layout,
+    Tick,
+    Window,
+    add_axis,
+    add_mark_line,
+    add_marks,
+    annotate,
+    between,
+    frame,
+    new_figure,
+    rows,
+    safe,
+)
+from dashboard.palette import Style, Theme
+from dashboard.strips import Row
+from store import words
+from store.queries import TrendPoint
+
+MAIN, PANEL, SMALL, TICKS = 330, 104, 132, 22
+LABEL_GAP = 19
+
+CONFIG = {"displayModeBar": False, "scrollZoom": False, "doubleClick": False, "showAxisDragHandles": False}
+"""For `st.plotly_chart`: a chart to read and to click, not to drag about."""
+
+
+class Line(NamedTuple):
+    """A backend's series, oldest first. `bold` ones get a band and markers."""
+
+    name: str
+    style: Style
+    points: Sequence[TrendPoint]
+    bold: bool = False
+
+
+class Extras(NamedTuple):
+    """What stands around the lines. `floors` are stored values by name."""
+
+    marks: Sequence[Tick] = ()
+    changes: Sequence[Tick] = ()
+    broken: Sequence[Row] = ()
+    floors: Mapping[str, float] = {}
+
+
+# Trends ------------------------------------------------------------------------
+
+
+def trend(lines: Sequence[Line], metric: str, window: Window, extras: Extras) -> go.Figure:
+    """All backends together; below, on the same time axis, environment changes and the cases that broke."""
+    strip = strips.height(extras.broken)
+    layout = rows([MAIN, TICKS if extras.changes else 0, strip])
+    figure = new_figure(window, layout.height)
+    axis = axes.axis(metric, _drawn(lines, metric))
+    add_axis(figure, 1, layout.domains[0], axis, window.theme)
+    for line in sorted(lines, key=lambda line: line.bold):
+        _add_line(figure, line, metric, window, 1)
+    _add_floors(figure, metric, extras.floors, axis, window)
+    _add_end_labels(figure, lines, metric, axis, layout, window.theme)
+    if extras.changes:
+        _add_changes(figure, extras.changes, layout, window)
+    if extras.broken:
+        strips.add_strip(figure, extras.broken, 3, layout.domains[2], window)
+        strips.add_strip_labels(figure, extras.broken, layout, window.theme)
+    add_marks(figure, extras.marks, _times(lines), window)
+    return figure
+
+
+def each(lines: Sequence[Line], metric: str, window: Window, marks: Sequence[Tick]) -> go.Figure:
+    """A panel a backend, all of one height in points, each around its own middle."""
+    layout = rows([PANEL] * len(lines))
+    figure = new_figure(window, layout.height)
+    spans = axes.same_span(metric, [_drawn([line._replace(bold=True)], metric) for line in lines])
+    for number, (line, axis) in enumerate(zip(lines, spans, strict=True), start=1):
+        add_axis(figure, number, layout.domains[number - 1], axis, window.theme)
+        _add_line(figure, line._replace(bold=True), metric, window, number)
+        _add_panel_label(figure, line, metric, layout.domains[number - 1], window.theme)
+    add_marks(figure, marks, _times(lines), window)
+    return figure
+
+
+def panel(lines: Sequence[Line], metric: str, window: Window, marks: Sequence[Tick]) -> go.Figure:
+    """A small multiple: thin lines with their markers at the end."""
+    figure = new_figure(window, SMALL, right=14, top=6, bottom=22)
+    axis = axes.axis(metric, _drawn(lines, metric))
+    add_axis(figure, 1, (0.0, 1.0), axis._replace(**_every_other(axis)), window.theme)
+    for line in lines:
+        _add_line(figure, line._replace(bold=False), metric, window, 1)
+        _add_end_marker(figure, line, metric, window)
+    for mark in marks:
+        add_mark_line(figure, between(mark.at, _times(lines)), window)
+    return figure
+
+
+def alt(what: str, lines: Sequence[Line], metric: str) -> str:
+    """A chart for those who cannot see it: newest value and n of each line."""
+    newest = [
+        f"{line.name} {words.amount(metric, line.points[-1].mean)} (n {line.points[-1].n})"
+        for line in lines
+        if line.points
+    ]
+    return f"{what}: {', '.join(newest)}" if newest else f"{what}: no data"
+
+
+# Cases and suites ------------------------------------------------------------------------
+
+
+def history(rows: Sequence[Row], window: Window, marks: Sequence[Tick] = ()) -> go.Figure:
+    """How one case fared on every backend: a row each, a cell a run."""
+    layout = rows([strips.ALONE * len(rows)])
+    figure = new_figure(window, layout.height, left=140)
+    grey = [row._replace(style=row.style._replace(colour=window.theme.failed)) for row in rows]
+    strips.add_strip(figure, grey, 1, layout.domains[0], window)
+    for place, row in enumerate(rows):
+        y = len(rows) - place - 0.5
+        name = f"{row.style.glyph} {safe(row.backend)}"
+        annotate(figure, name, window.theme, x=0, y=y, xanchor="right", xshift=-8, color=row.style.colour)
+        annotate(figure, safe(row.words), window.theme, x=1, y=y, xanchor="left", xshift=10)
+    add_marks(figure, marks, [cell.at for row in rows for cell in row.cells], window)
+    return figure
+
+
+def coverage(tags: Sequence[tuple[str, int]], theme: Theme) -> go.Figure:
+    """Cases by tag, as bars with their numbers."""
+    names = [safe(tag) for tag, _ in tags]
+    figure = go.Figure(
+        go.Bar(
+            x=[cases for _, cases in tags],
+            y=names,
+            orientation="h",
+            marker={"color": theme.floor, "line": {"width": 0}},
+            text=[words.count(cases, "case") for _, cases in tags],
+            textposition="outside",
+            textfont={"color": theme.muted},
+            hoverinfo="skip",
+            cliponaxis=False,
+        )
+    )
+    figure.update_layout(**frame(theme, 26 * len(tags) + 16), bargap=0.45)
+    figure.update_layout(margin={"l": 130, "r": 70, "t": 4, "b": 4})
+    top = max((cases for _, cases in tags), default=1)
+    figure.update_xaxes(visible=False, range=[0, top * 1.02], fixedrange=True)
+    figure.update_yaxes(
+        autorange=False, range=[len(tags) - 0.5, -0.5], fixedrange=True, ticks="", showgrid=False
+    )
+    return figure
+
+
+def _every_other(axis: Axis) -> dict[str, Any]:
+    step = 2 if len(axis.ticks) > 4 else 1
+    return {"ticks": axis.ticks[::step], "labels": axis.labels[::step]}
+
+
+# Lines ------------------------------------------------------------------------
+
+
+def _drawn(lines: Sequence[Line], metric: str) -> list[float]:
+    """Every value that must fit on the axis: means, and the intervals of bold lines."""
+    values = [point.mean for line in lines for point in line.points]
+    bounds = [
+        bound for line in lines if line.bold for point in line.points for bound in (point.low, point.high)
+    ]
+    return [value * axes.scale(metric) for value in [*values, *bounds] if value is not None]
+
+
+def _times(lines: Sequence[Line]) -> list[datetime]:
+    return sorted({point.started_at for line in lines for point in line.points})
+
+
+def _add_line(figure: go.Figure, line: Line, metric: str, window: Window, number: int) -> None:
+    if not line.points:
+        return
+    pieces = [line.points[piece] for piece in axes.segments([point.started_at for point in line.points])]
+    if line.bold:
+        figure.add_trace(_band(pieces, line, metric, window, number))
+    figure.add_trace(_curve(pieces, line, metric, window, number))
+
+
+def _band(
+    pieces: list[Sequence[TrendPoint]], line: Line, metric: str, window: Window, number: int
+) -> go.Scatter:
+    x: list[str | None] = []
+    y: list[float | None] = []
+    for piece in pieces:
+        bounded = [point for point in piece if point.low is not None and point.high is not None]
+        there, back = bounded, bounded[::-1]
+        x += [local(point.started_at, window.zone) for point in [*there, *back]] + [None]
+        ends = [point.high for point in there] + [point.low for point in back]
+        y += [*(_rounded(end, metric) for end in ends), None]
+    return go.Scatter(
+        x=x, y=y, fill="toself", fillcolor=_faded(line.style.colour, window.theme.band), mode="none",
+        yaxis=f"y{number}", hoverinfo="skip",
+    )  # fmt: skip
+
+
+def _curve(
+    pieces: list[Sequence[TrendPoint]], line: Line, metric: str, window: Window, number: int
+) -> go.Scatter:
+    x: list[str | None] = []
+    y: list[float | None] = []
+    data: list[list[Any]] = []
+    for piece in pieces:
+        x += [*(local(point.started_at, window.zone) for point in piece), None]
+        y += [*(_rounded(point.mean, metric) for point in piece), None]
+        data += [*([point.run_id, _shown(point, metric), point.n] for point in piece), [0, "", 0]]
+    return go.Scatter(
+        x=x, y=y, customdata=data, yaxis=f"y{number}", name=safe(line.name), mode="lines+markers",
+        line={"color": line.style.colour, "width": 1.8 if line.bold else 1.2, "dash": _dash(line)},
+        marker={"size": 5, "color": line.style.colour, "opacity": 1 if line.bold else 0},
+        # a click would fade every other marker
+        selected={"marker": {"opacity": 1}}, unselected={"marker": {"opacity": 1 if line.bold else 0}},
+        hovertemplate=f"<b>{safe(line.name)}</b> · %{{x|%a %-d %b, %H:%M}}<br>%{{customdata[1]}} · "
+        f"n %{{customdata[2]}}<br>run %{{customdata[0]}}, click opens it<extra></extra>",
+    )  # fmt: skip
+
+
+def _dash(line: Line) -> str:
+    """Long dashes on a noisy line look like missing data: a bold one is drawn through."""
+    return "solid" if line.bold else line.style.dash
+
+
+def _shown(point: TrendPoint, metric: str) -> str:
+    bounds = words.interval(metric, point.low, point.high)
+    return words.amount(metric, point.mean) + (f" ({bounds})" if bounds else "")
+
+
+def _rounded(value: float | None, metric: str) -> float | None:
+    return None if value is None else round(value * axes.scale(metric), 3)
+
+
+def _faded(colour: str, opacity: float) -> str:
+    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity})"
+
+
+def _add_end_marker(figure: go.Figure, line: Line, metric: str, window: Window) -> None:
+    if not line.points:
+        return
+    last = line.points[-1]
+    figure.add_trace(
+        go.Scatter(
+            x=[local(last.started_at, window.zone)], y=[_rounded(last.mean, metric)], mode="markers",
+            marker={"symbol": line.style.marker, "size": 8, "color": line.style.colour}, hoverinfo="skip",
+            cliponaxis=False,
+        )
+    )  # fmt: skip
+
+
+# Around the lines ------------------------------------------------------------------------
+
+
+def _add_end_labels(
+    figure: go.Figure, lines: Sequence[Line], metric: str, axis: Axis, layout: Layout, theme: Theme
+) -> None:
+    shown = [line for line in lines if line.points]
+    values = [line.points[-1].mean * axes.scale(metric) for line in shown]
+    wanted = [(axis.high - value) / (axis.high - axis.low) * MAIN for value in values]
+    for line, down in zip(shown, axes.apart(wanted, LABEL_GAP, 0, MAIN), strict=True):
+        text = f"{line.style.glyph} <b>{safe(line.name)}</b> {words.bare(metric, line.points[-1].mean)}"
+        place = {"x": 1, "y": 1 - down / layout.plot, "yref": "paper", "xanchor": "left", "xshift": 10}
+        annotate(figure, text, theme, color=line.style.colour, **place)
+
+
+def _add_panel_label(
+    figure: go.Figure, line: Line, metric: str, domain: tuple[float, float], theme: Theme
+) -> None:
+    if not line.points:
+        return
+    last = line.points[-1]
+    text = f"{line.style.glyph} <b>{safe(line.name)}</b> {words.amount(metric, last.mean)}"
+    place = {"x": 1, "y": (domain[0] + domain[1]) / 2, "yref": "paper", "xanchor": "left", "xshift": 10}
+    annotate(figure, text, theme, color=line.style.colour, **place | {"yshift": 8})
+    annotate(
+        figure, f"{words.interval(metric, last.low, last.high)} · n {last.n}", theme, **place | {"yshift": -9}
+    )
+
+
+def _add_floors(
+    figure: go.Figure, metric: str, floors: Mapping[str, float], axis: Axis, window: Window
+) -> None:
+    """Floors inside the axis are lines; the others are said."""
+    factor = axes.scale(metric)
+    inside = {name: value for name, value in floors.items() if axis.low <= value * factor <= axis.high}
+    for name, value in inside.items():
+        figure.add_hline(
+            y=value * factor, line={"color": window.theme.floor, "width": 1, "dash": "2px,3px"}, layer="below"
+        )
+        text = f"floor: {safe(name)} {words.bare(metric, value)}"
+        annotate(figure, text, window.theme, x=0, y=value * factor, xanchor="left", xshift=6, yshift=8)
+    if len(inside) < len(floors):
+        annotate(
+            figure,
+            _outside(metric, floors, axis),
+            window.theme,
+            x=0,
+            y=axis.low,
+            xanchor="left",
+            xshift=6,
+            yshift=9,
+        )
+
+
+def _outside(metric: str, floors: Mapping[str, float], axis: Axis) -> str:
+    factor = axes.scale(metric)
+    far = {name: value for name, value in floors.items() if not axis.low <= value * factor <= axis.high}
+    below = all(value * factor < axis.low for value in far.values())
+    values = ", ".join(f"{safe(name)} {words.amount(metric, value)}" for name, value in far.items())
+    return f"{'↓ floors lie below' if below else 'floors lie outside'} this axis: {values}"
+
+
+def _add_changes(figure: go.Figure, changes: Sequence[Tick], layout: Layout, window: Window) -> None:
+    figure.layout.yaxis2 = {
+        "domain": layout.domains[1],
+        "range": [-1, 1],
+        "visible": False,
+        "fixedrange": True,
+    }
+    figure.add_trace(
+        go.Scatter(
+            x=[local(change.at, window.zone) for change in changes], y=[0] * len(changes), yaxis="y2",
+            mode="markers", text=[change.text for change in changes], hovertemplate="%{text}<extra></extra>",
+            marker={"symbol": "line-ns", "size": 12, "line": {"width": 1.6, "color": window.theme.text}},
+            selected={"marker": {"opacity": 0.7}}, unselected={"marker": {"opacity": 0.7}}, opacity=0.7,
+        )
+    )  # fmt: skip
+    middle = sum(layout.domains[1]) / 2
+    text = "environment changes"
+    annotate(figure, text, window.theme, x=1, y=middle, yref="paper", xanchor="left", xshift=10)

@@ -1,0 +1,61 @@
+"""What the pages read: every question goes through here, cached until the record changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import streamlit as st
+
+from store import queries
+from store.database import Database, open_database
+from store.settings import Settings, load_settings
+
+Args = ParamSpec("Args")
+Answer = TypeVar("Answer")
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+@st.cache_resource(show_spinner=False)
+def settings() -> Settings:
+    """What is configured. Raises `SettingsError`."""
+    return load_settings()
+
+
+@st.cache_resource(show_spinner=False, on_release=Database.close)
+def database() -> Database:
+    """The record, made or upgraded where needed. Raises `DatabaseError`; the next page view tries again."""
+    return open_database(settings().database.url.get_secret_value())
+
+
+def ask(
+    question: Callable[Concatenate[Database, Args], Answer], *args: Args.args, **kwargs: Args.kwargs
+) -> Answer:
+    """A question of `store.queries`, asked once for each state of the record: `data.ask(queries.suites)`."""
+    answer: Answer = _cached(_version(), question.__name__, args, kwargs)
+    return answer
+
+
+def now(
+    question: Callable[Concatenate[Database, Args], Answer], *args: Args.args, **kwargs: Args.kwargs
+) -> Answer:
+    """The same without a cache, for what changes by the second: progress, requests, heartbeats."""
+    return question(database(), *args, **kwargs)
+
+
+@st.cache_data(ttl=2, max_entries=1, show_spinner=False)
+def _version() -> str:
+    return queries.data_version(database())
+
+
+@st.cache_data(ttl="5m", max_entries=300, show_spinner=False)
+def _cached(version: str, question: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return getattr(queries, question)(database(), *args, **kwargs)
+
+
+def may_write() -> bool:
+    """Whether this page may ask for runs. Anyone who reaches it can press its buttons, so only while nobody but
+    this machine reaches it, unless the configuration says otherwise."""
+    allowed = settings().dashboard.writes
+    return st.get_option("server.address") in LOOPBACK if allowed is None else allowed

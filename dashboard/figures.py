@@ -1,0 +1,173 @@
+"""What every figure has: a frame, rows that share a time axis, words beside them, dated lines. Pure.
+
+Heights and margins in px. Names come from outside, and plotly reads tags in every text: `safe` takes them out.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+import plotly.graph_objects as go
+
+from dashboard.axes import Axis, local
+from dashboard.palette import Theme
+
+FONT = "Source Sans, Source Sans Pro, sans-serif"
+LEFT, RIGHT, TOP, BOTTOM, GAP = 44, 178, 40, 26, 18
+
+
+class Tick(NamedTuple):
+    """Something dated: a mark, or a change of the environment."""
+
+    at: datetime
+    text: str
+    symbol: str = ""
+
+
+class Window(NamedTuple):
+    """What a chart looks out on: the range of time, the viewer's zone, the page's theme."""
+
+    start: datetime
+    end: datetime
+    zone: ZoneInfo
+    theme: Theme
+
+
+def safe(text: str) -> str:
+    """Text in which plotly finds no tag."""
+    return html.escape(text, quote=False)
+
+
+class Layout(NamedTuple):
+    """`height` of the whole figure and the share of the plot that each row takes, topmost first."""
+
+    height: float
+    domains: list[tuple[float, float]]
+    plot: float
+
+
+def rows(heights: Sequence[float]) -> Layout:
+    """Rows of the given heights with a gap between them; a height of 0 takes no room."""
+    plot = sum(heights) + GAP * (sum(height > 0 for height in heights) - 1)
+    domains, top = [], plot
+    for height in heights:
+        domains.append(((top - height) / plot, top / plot))
+        top -= height + GAP if height else 0
+    return Layout(plot + TOP + BOTTOM, [(max(low, 0.0), min(high, 1.0)) for low, high in domains], plot)
+
+
+def frame(theme: Theme, height: float) -> dict[str, Any]:
+    return {
+        "height": height,
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "font": {"family": FONT, "size": 12, "color": theme.muted},
+        "showlegend": False,
+        "hovermode": "closest",
+        "dragmode": False,
+        "hoverlabel": {
+            "bgcolor": theme.background,
+            "bordercolor": theme.border,
+            "font": {"color": theme.text, "family": FONT, "size": 12},
+            "align": "left",
+        },
+    }
+
+
+def new_figure(
+    window: Window,
+    height: float,
+    right: int = RIGHT,
+    *,
+    left: int = LEFT,
+    top: int = TOP,
+    bottom: int = BOTTOM,
+) -> go.Figure:
+    figure = go.Figure()
+    figure.update_layout(**frame(window.theme, height), margin={"l": left, "r": right, "t": top, "b": bottom})
+    figure.update_xaxes(
+        type="date",
+        range=[local(window.start, window.zone), local(window.end, window.zone)],
+        fixedrange=True,
+        showgrid=False,
+        zeroline=False,
+        ticks="",
+        tickformat=_date_format(window),
+        nticks=8,
+        anchor="free",
+        position=0,
+    )
+    return figure
+
+
+def _date_format(window: Window) -> str:
+    days = (window.end - window.start) / timedelta(days=1)
+    return "%H:%M" if days <= 1.5 else "%-d %b" if days <= 300 else "%b %Y"
+
+
+def axis_name(number: int) -> str:
+    return "yaxis" if number == 1 else f"yaxis{number}"
+
+
+def add_axis(figure: go.Figure, number: int, domain: tuple[float, float], axis: Axis, theme: Theme) -> None:
+    figure.layout[axis_name(number)] = {
+        "domain": domain,
+        "range": [axis.low, axis.high],
+        "tickvals": axis.ticks,
+        "ticktext": axis.labels,
+        "gridcolor": theme.grid,
+        "zeroline": False,
+        "fixedrange": True,
+        "ticks": "",
+    }
+
+
+def annotate(figure: go.Figure, text: str, theme: Theme, *, color: str = "", **place: Any) -> None:
+    figure.add_annotation(
+        **{"text": text, "showarrow": False, "xref": "paper", "yanchor": "middle", "align": "left", **place},
+        font={"color": color or theme.muted, "size": 12},
+    )
+
+
+_MARK_WIDTH = 6.2
+"""Px that a character of a mark's label takes, about."""
+_PLOT_WIDTH = 1050
+"""Px between the margins on a screen of usual width: enough to tell which labels would collide."""
+
+
+def add_marks(figure: go.Figure, marks: Sequence[Tick], times: Sequence[datetime], window: Window) -> None:
+    """Dated lines through all rows; labels in two lanes, and none where both are taken: its line still answers
+    the pointer."""
+    lanes = [0.0, 0.0]
+    seconds = (window.end - window.start).total_seconds() or 1.0
+    for mark in sorted(marks):
+        at = between(mark.at, times)
+        add_mark_line(figure, at, window)
+        text = f"{mark.symbol} {mark.text}"[:28]
+        x = (at - window.start).total_seconds() / seconds * _PLOT_WIDTH
+        lane = next((lane for lane, taken in enumerate(lanes) if taken <= x), None)
+        if lane is not None:
+            lanes[lane] = x + len(text) * _MARK_WIDTH + 8
+            place = {"x": local(at, window.zone), "xref": "x", "y": 1, "yref": "paper", "xanchor": "left"}
+            annotate(
+                figure, safe(text), window.theme, **place, yshift=9 + 15 * lane, hovertext=safe(mark.text)
+            )
+
+
+def add_mark_line(figure: go.Figure, at: datetime, window: Window) -> None:
+    x = local(at, window.zone)
+    line = {"color": window.theme.mark, "width": 1, "dash": "2px,3px"}
+    figure.add_shape(type="line", x0=x, x1=x, y0=0, y1=1, yref="paper", line=line, layer="above")
+
+
+def between(at: datetime, times: Sequence[datetime]) -> datetime:
+    """Between the last run that did not see it and the first that did, at most half a day before the latter."""
+    later = next((time for time in times if time >= at), None)
+    if later is None:
+        return at
+    earlier = max((time for time in times if time < at), default=later - timedelta(days=1))
+    return later - min((later - earlier) / 2, timedelta(hours=12))

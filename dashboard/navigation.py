@@ -1,0 +1,55 @@
+"""Links between pages, each one entry in the browser's history, so that Back restores page and filters.
+
+Streamlit's own way from a page with filters in its URL leaves two: first it writes the new query to the old
+page, then it changes the page. Here the browser gets the whole address at once, and Streamlit follows it as it
+follows Back and Forward. A link that does not get caught still works, with two entries.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+import streamlit as st
+
+_TARGET = "_go_to"
+
+_SCRIPT = """
+const go = (address) => {
+  window.history.pushState({}, "", new URL(address, window.location.href));
+  window.dispatchEvent(new PopStateEvent("popstate"));
+};
+
+const follow = (event) => {
+  const link = event.target.closest?.('[data-testid="stPageLink-NavLink"], [data-testid="stTopNavLink"]');
+  const plain = event.button === 0 && !(event.metaKey || event.ctrlKey || event.shiftKey || event.altKey);
+  if (!link || !plain || new URL(link.href).origin !== window.location.origin) return;
+  event.preventDefault();
+  event.stopPropagation();
+  go(link.href);
+};
+
+export default function ({ data }) {
+  if (!window.memtrendLinks) {
+    window.memtrendLinks = true;
+    document.addEventListener("click", follow, true);
+  }
+  if (data?.address) go(data.address);
+}
+"""
+
+_browser = st.components.v2.component("memtrend.navigation", js=_SCRIPT)
+
+
+def go(page: str, **parameters: str | int) -> None:
+    """Open a page when this run of the script ends, from a callback or from the page itself."""
+    st.session_state[_TARGET] = address(page, **parameters)
+
+
+def address(page: str, **parameters: str | int) -> str:
+    """A page's address, relative to any other page's: "run?run=165"."""
+    return f"{page}?{urlencode(parameters)}" if parameters else page
+
+
+def follow() -> None:
+    """Does what `go` asked for. Called once, at the end of every run of the script."""
+    _browser(data={"address": st.session_state.pop(_TARGET, "")}, key="navigation")

@@ -1,0 +1,124 @@
+"""Colours, dashes and markers: one style a backend, the same on every page, apart from the status colours.
+
+A backend keeps the place in the palette that the order of first appearance gave it. The ten styles differ
+under the three colour blindnesses by colour, and in print by dash and marker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, Protocol
+
+Mode = Literal["light", "dark"]
+
+FLOOR_TYPES = frozenset({"nothing", "everything"})
+"""Backends that no one should be proud to beat: always grey, never a card."""
+
+
+class Style(NamedTuple):
+    """How a backend is drawn: colour, plotly's dash and marker, and the marker as a character."""
+
+    colour: str
+    dash: str
+    marker: str
+    glyph: str
+
+
+class Theme(NamedTuple):
+    """What a figure needs to know of the page that it stands on. Opacities are of interval bands."""
+
+    mode: Mode
+    background: str
+    text: str
+    muted: str
+    grid: str
+    border: str
+    mark: str
+    floor: str
+    passed: str
+    failed: str
+    problem: str
+    band: float
+    series: tuple[str, ...]
+
+
+_SHAPES = (
+    ("solid", "circle", "●"),
+    ("5px,2px", "diamond", "◆"),
+    ("solid", "square", "■"),
+    ("2px,2px", "triangle-up", "▲"),
+    ("8px,2px,2px,2px", "cross", "✚"),
+    ("5px,2px", "triangle-down", "▼"),
+    ("2px,2px", "star", "★"),
+    ("8px,2px,2px,2px", "pentagon", "⬟"),
+    ("solid", "hexagon", "⬢"),
+    ("5px,2px", "x", "✖"),
+)
+
+_LIGHT_SERIES = (
+    *("#0078D4", "#91238A", "#2D685B", "#8A7A10", "#222D3C"),
+    *("#8C8CC8", "#2531A8", "#906040", "#C7778F", "#596500"),
+)
+_DARK_SERIES = (
+    *("#4B96EB", "#DB71BA", "#8DC9BA", "#CEBC66", "#CDDEF7"),
+    *("#D0B6FE", "#6F6EEB", "#CB9572", "#A37389", "#8B981F"),
+)
+
+THEMES: dict[Mode, Theme] = {
+    "light": Theme(
+        mode="light",
+        background="#FFFFFF",
+        text="#1B2430",
+        muted="#5C6773",
+        grid="#E9EDF1",
+        border="#D9DFE6",
+        mark="#7C8794",
+        floor="#8A95A1",
+        passed="#E9ECF0",
+        failed="#6F7B89",
+        problem="#6A45B5",
+        band=0.10,
+        series=_LIGHT_SERIES,
+    ),
+    "dark": Theme(
+        mode="dark",
+        background="#12161C",
+        text="#E4E9EF",
+        muted="#9AA5B1",
+        grid="#252D37",
+        border="#303945",
+        mark="#7C8794",
+        floor="#7C8794",
+        passed="#232B35",
+        failed="#A9B4C0",
+        problem="#B59CF0",
+        band=0.15,
+        series=_DARK_SERIES,
+    ),
+}
+
+
+class Known(Protocol):
+    """What the palette reads of a backend."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def type(self) -> str: ...
+
+
+def styles(backends: Sequence[Known], theme: Theme) -> dict[str, Style]:
+    """Name -> style, for backends in the order of first appearance. Floors are grey and take no place; the
+    eleventh backend begins the palette again."""
+    contenders = [backend.name for backend in backends if backend.type not in FLOOR_TYPES]
+    drawn = {name: _style(place, theme) for place, name in enumerate(contenders)}
+    floors = {
+        b.name: Style(theme.floor, "2px,2px", "line-ew", "–") for b in backends if b.type in FLOOR_TYPES
+    }
+    return drawn | floors
+
+
+def _style(place: int, theme: Theme) -> Style:
+    index = place % len(_SHAPES)
+    return Style(theme.series[index], *_SHAPES[index])

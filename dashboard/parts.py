@@ -1,0 +1,196 @@
+"""What several pages show alike: titles, names, states, times. Text from outside becomes plain text here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import streamlit as st
+
+from dashboard import data, palette
+from dashboard.palette import Style, Theme
+from store import queries, words, writes
+from store.errors import StoreError
+
+_ICONS = {
+    "invalid": ":material/sensors_off:",
+    "void": ":material/power_off:",
+    "interrupted": ":material/pause_circle:",
+    "running": ":material/play_arrow:",
+}
+_JOINER = "\u2060"
+
+COLLECTOR = "collector"
+FIRST_RUN = ("Run the shipped starter suites against the built-in backends", "memtrend run")
+STALE_HEARTBEAT = 60.0
+"""Seconds without a sign of life after which the collector counts as gone."""
+
+
+# Text -----------------------------------------------------------------------------------------------------
+
+
+def plain(text: str) -> str:
+    """Any text as markdown that shows just this text on one line: no markup, no link, no icon, no formula.
+
+    Backslashes take the meaning from punctuation. Bare addresses and `:names:` are found after those are
+    gone: an invisible word joiner breaks them up.
+    """
+    line = re.sub(r"\s+", " ", text).strip()
+    broken = re.sub(r"(?i)(www(?=\.)|[:@](?=\S))", rf"\1{_JOINER}", line)
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", broken)
+
+
+# The viewer -----------------------------------------------------------------------------------------------
+
+
+def zone() -> ZoneInfo:
+    """The viewer's time zone; UTC where the browser names none that we know."""
+    try:
+        return ZoneInfo(st.context.timezone or "UTC")
+    except (ZoneInfoNotFoundError, ValueError):
+        return ZoneInfo("UTC")
+
+
+def theme() -> Theme:
+    return palette.THEMES["dark" if st.context.theme.type == "dark" else "light"]
+
+
+def styles() -> dict[str, Style]:
+    """How each backend is drawn, floors among them."""
+    return palette.styles(data.ask(queries.backends), theme())
+
+
+def contenders() -> list[str]:
+    """Backends that are no floors, in the order of their colours."""
+    return [b.name for b in data.ask(queries.backends) if b.type not in palette.FLOOR_TYPES]
+
+
+def now() -> datetime:
+    return datetime.now(UTC).astimezone(zone())
+
+
+def moment(at: datetime) -> str:
+    """ "30 Nov, 03:47" where the viewer is."""
+    return words.moment(at.astimezone(zone()), now())
+
+
+def day(at: datetime) -> str:
+    return words.day(at.astimezone(zone()), now())
+
+
+# Pieces ---------------------------------------------------------------------------------------------------
+
+
+def title(finding: str, until: datetime | None) -> None:
+    """The page's finding, and how fresh it is."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        st.title(plain(finding), anchor=False, width="stretch")
+        st.caption(f"data until {moment(until)}" if until else "no data", width="content")
+
+
+def newest(rows: Iterable[queries.RunRow | None]) -> datetime | None:
+    """When the newest of these runs ended."""
+    return max((row.finished_at for row in rows if row and row.finished_at), default=None)
+
+
+def name(style: Style, backend: str) -> str:
+    """A backend's marker and name, as markdown. Its marker's colour is drawn by an image: markdown knows only
+    the status colours."""
+    return f"{style.glyph} **{plain(backend)}**"
+
+
+def state(status: str) -> None:
+    """A run's state: grey words where nothing is known to be wrong, a badge where the instrument is broken."""
+    if status in words.PROBLEMS:
+        st.badge(words.status(status), icon=_ICONS[status], color="violet", width="content")
+    elif status == "running":
+        st.badge(words.status(status), icon=_ICONS[status], color="blue", width="content")
+    else:
+        st.caption(words.status(status), width="content")
+
+
+def nothing_yet(title_: str, text: str, commands: Sequence[tuple[str, str]]) -> None:
+    """An empty page says what to type."""
+    title(title_, None)
+    st.markdown(text)
+    for number, (what, command) in enumerate(commands, start=1):
+        with st.container(border=True, width=720):
+            st.markdown(f"**{number}** · {what}")
+            st.code(command, language="bash")
+
+
+def broken(error: Exception) -> None:
+    """The record or the configuration cannot be read: what is wrong, and what to do."""
+    title("memtrend cannot read its record", None)
+    with st.container(border=True, width=720):
+        st.badge(
+            "Nothing is shown rather than something wrong", icon=":material/sensors_off:", color="violet"
+        )
+        st.text(str(error))
+    st.markdown("This checks the configuration, the database and the backends, and says what to do:")
+    st.code("memtrend doctor", language="bash", width=720)
+    st.caption("Reload this page afterwards; nothing needs to be restarted.")
+
+
+def live(run: queries.RunRow) -> None:
+    """A run that is going on, with its progress and a way to stop it."""
+    with st.container(border=True, gap="xsmall"):
+        with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+            facts = " · ".join([plain(run.suite), f"run {run.id}", plain(run.trigger)])
+            st.markdown(f"{name(styles()[run.backend], run.backend)} :gray[· {facts}]", width="content")
+            with st.container(horizontal=True, vertical_alignment="center", width="content"):
+                state("running")
+                _cancel(run)
+        st.progress(_share(run), text=progress_words(run, now()))
+
+
+def _share(run: queries.RunRow) -> float:
+    return min(run.cases_done / run.cases_total, 1.0) if run.cases_total else 0.0
+
+
+def progress_words(run: queries.RunRow, at: datetime) -> str:
+    """ "118 of 180 cases · 6 min gone, about 3 min left · no error"."""
+    gone = max((at - run.started_at).total_seconds(), 0.0)
+    left = gone / run.cases_done * (run.cases_total - run.cases_done) if run.cases_done else None
+    time = f"{words.duration(gone)} gone" + (
+        f", about {words.duration(left)} left" if left is not None else ""
+    )
+    errors = words.count(run.errors, "error") if run.errors else "no error"
+    return f"{run.cases_done} of {words.count(run.cases_total, 'case')} · {time} · {errors}"
+
+
+def _cancel(run: queries.RunRow) -> None:
+    if run.cancelled:
+        st.caption("stops before its next scenario", width="content")
+    elif data.may_write():
+        st.button("Cancel", icon=":material/stop_circle:", key=f"cancel-{run.id}", type="tertiary",
+                  on_click=cancel, args=(run.id,))  # fmt: skip
+
+
+def cancel(run_id: int) -> None:
+    """Ask the runner to stop; one that has ended meanwhile says so."""
+    try:
+        writes.cancel_run(data.database(), run_id, author="local")
+    except StoreError as error:
+        st.toast(plain(str(error)), icon=":material/info:")
+
+
+def collector() -> None:
+    """Whether someone is there to run what is scheduled or asked for."""
+    age = heartbeat_age()
+    if age is None or age > STALE_HEARTBEAT:
+        since = f"last seen {words.duration(age)} ago" if age is not None else "never seen"
+        st.markdown(
+            f":material/heart_broken: :violet[No collector is running] ({since}): `memtrend collect`",
+            width="content",
+        )
+    else:
+        st.markdown(f":material/favorite: Collector alive, {words.duration(age)} ago", width="content")
+
+
+def heartbeat_age() -> float | None:
+    """Seconds since the collector last said that it lives."""
+    beats = [beat.at for beat in data.now(queries.heartbeats) if beat.name == COLLECTOR]
+    return max((now() - beats[0]).total_seconds(), 0.0) if beats else None

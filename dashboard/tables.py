@@ -1,0 +1,209 @@
+"""Rows in, tables out. A cell of a dataframe is never markup, so text from anywhere may stand in it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from dashboard import data, parts, sparkline
+from dashboard.palette import Style
+from store import queries, words
+from store.metrics import METRICS
+from store.queries import CaseRow, RunRow
+
+ALL_SUITES = "all suites"
+
+
+def download(label: str, file_name: str, frame: Callable[[], pd.DataFrame]) -> None:
+    """A table to take along. It is made when it is asked for."""
+    st.download_button(
+        label, data=lambda: frame().to_csv(index=False).encode(), file_name=file_name, mime="text/csv",
+        icon=":material/download:", on_click="ignore", type="tertiary",
+    )  # fmt: skip
+
+
+def marker(style: Style) -> str:
+    """A backend's marker as an image for a cell: text in cells has no colour."""
+    return "data:image/svg+xml;base64," + base64.b64encode(sparkline.mark(style).encode()).decode()
+
+
+# Runs -----------------------------------------------------------------------------------------------------
+
+
+def runs_frame(rows: Sequence[RunRow]) -> pd.DataFrame:
+    styles = parts.styles()
+    news = _news({row.suite for row in rows})
+    return pd.DataFrame([_run(row, styles[row.backend], news.get(row.id)) for row in rows])
+
+
+def _run(row: RunRow, style: Style, news: str | None) -> dict[str, Any]:
+    passed = row.metrics.get("pass")
+    return {
+        "run": row.id,
+        "started": row.started_at.astimezone(parts.zone()),
+        "mark": marker(style),
+        "backend": row.backend,
+        "suite": row.suite + (f" ({row.subset})" if row.subset else ""),
+        "state": [words.status(row.status)],
+        "pass": round(passed.mean * 100, 1) if passed else None,
+        "interval": words.interval("pass", passed.low, passed.high) if passed else row.reason,
+        "n": passed.n if passed else None,
+        "errors": row.errors or None,
+        "trigger": row.trigger,
+        "trials": row.trials if row.trials > 1 else None,
+        "news": news,
+        "took": words.duration((row.finished_at - row.started_at).total_seconds())
+        if row.finished_at
+        else None,
+    }
+
+
+def _news(suites: set[str]) -> dict[int, str]:
+    """Run id -> what its environment has that the run before had not."""
+    changes = [change for suite in sorted(suites) for change in data.ask(queries.environment_changes, suite)]
+    return {change.run_id: words.environment_news(change.changes) for change in changes}
+
+
+def runs_columns() -> dict[str, Any]:
+    column = st.column_config
+    return {
+        "run": column.NumberColumn("Run", format="%d", width=60),
+        "started": column.DatetimeColumn(
+            "Started", format="D MMM, HH:mm", timezone=parts.zone().key, width=105
+        ),
+        "mark": column.ImageColumn("", width=34),
+        "backend": column.TextColumn("Backend", width=90),
+        "suite": column.TextColumn("Suite", width=90),
+        "state": state_column(),
+        "pass": column.NumberColumn("Pass %", format="%.1f", width=66),
+        "interval": column.TextColumn("95 % interval", width=130),
+        "n": column.NumberColumn("n", width=50),
+        "errors": column.NumberColumn("Errors", width=56),
+        "trigger": column.TextColumn("Started by", width=90),
+        "trials": column.NumberColumn("Trials", width=56),
+        "news": column.TextColumn("New in environment", width=190),
+        "took": column.TextColumn("Took", width=64),
+    }
+
+
+def state_column() -> Any:
+    """The quiet state has no colour; an instrument that is broken has."""
+    clear = "#00000000" if parts.theme().mode == "dark" else "#ffffff00"
+    colours = {
+        words.NO_BASELINE: clear,
+        "Running": "blue",
+        **dict.fromkeys(words.PROBLEMS.values(), "violet"),
+    }
+    return st.column_config.MultiselectColumn(
+        "State", options=list(colours), color=list(colours.values()), width=120
+    )
+
+
+def runs_csv(rows: Sequence[RunRow]) -> pd.DataFrame:
+    """Every figure of every run, one row each."""
+    return pd.DataFrame([_run_csv(row) for row in rows])
+
+
+def _run_csv(row: RunRow) -> dict[str, Any]:
+    facts = (
+        "id",
+        "suite",
+        "suite_version",
+        "backend",
+        "status",
+        "reason",
+        "trigger",
+        "subset",
+        "trials",
+        "errors",
+    )
+    times = {name: _iso(getattr(row, name)) for name in ("started_at", "finished_at")}
+    figures = {
+        f"{name}_{field}": getattr(rolled, field)
+        for name, rolled in sorted(row.metrics.items())
+        for field in ("mean", "low", "high", "n")
+    }
+    return {**{name: getattr(row, name) for name in facts}, **times, **figures}
+
+
+def _iso(at: datetime | None) -> str | None:
+    return at and at.isoformat(timespec="seconds")
+
+
+# A run ----------------------------------------------------------------------------------------------------
+
+
+def metrics_frame(run: RunRow, before: RunRow | None) -> pd.DataFrame:
+    known = [name for name in METRICS if name in run.metrics]
+    return pd.DataFrame([_metric(name, run, before) for name in known])
+
+
+def _metric(name: str, run: RunRow, before: RunRow | None) -> dict[str, Any]:
+    now, old = run.metrics[name], before.metrics.get(name) if before else None
+    note = words.direction(name)
+    return {
+        "metric": words.label(name) + (f", {note}" if note else ""),
+        "now": words.amount(name, now.mean),
+        "interval": words.interval(name, now.low, now.high),
+        "n": now.n,
+        "before": words.amount(name, old.mean) if old else None,
+        "difference": words.difference(name, old.mean, now.mean) if old else None,
+        "meaning": METRICS[name].meaning,
+    }
+
+
+def metrics_columns(before: RunRow | None) -> dict[str, Any]:
+    column = st.column_config
+    return {
+        "metric": column.TextColumn("Metric", width=200),
+        "now": column.TextColumn("Now", width=80),
+        "interval": column.TextColumn("95 % interval", width=100),
+        "n": column.NumberColumn("n", width=50),
+        "before": column.TextColumn(f"Run {before.id}" if before else "Before", width=80),
+        "difference": column.TextColumn("Difference", width=100),
+        "meaning": column.TextColumn("What it is", width="large"),
+    }
+
+
+def cases_frame(rows: Sequence[CaseRow], before: Mapping[str, CaseRow]) -> pd.DataFrame:
+    return pd.DataFrame([_case(row, before.get(row.case)) for row in rows])
+
+
+def _case(row: CaseRow, old: CaseRow | None) -> dict[str, Any]:
+    return {
+        "case": row.case,
+        "outcome": outcome(row),
+        "failure": row.failure,
+        "asked": row.query,
+        "first": row.first_hit,
+        "before": outcome(old) if old else None,
+        "tags": ", ".join([*row.tags, *(["critical"] if row.critical else [])]),
+        "latency": row.latency_ms,
+    }
+
+
+def outcome(row: CaseRow) -> str:
+    if row.passed is None:
+        return "error" if row.status == "error" else "not applicable"
+    if row.trials > 1:
+        return f"passed {row.passes} of {row.trials}"
+    return "passed" if row.passed else "failed"
+
+
+def cases_columns() -> dict[str, Any]:
+    column = st.column_config
+    return {
+        "case": column.TextColumn("Case", width=170),
+        "outcome": column.TextColumn("Outcome", width=72),
+        "failure": column.TextColumn("Why lost", width=130),
+        "asked": column.TextColumn("Asked", width=210),
+        "first": column.TextColumn("Came first", width=210),
+        "before": column.TextColumn("Run before", width=76),
+        "tags": column.TextColumn("Tags", width=110),
+        "latency": column.NumberColumn("ms", format="%.1f", width=56),
+    }

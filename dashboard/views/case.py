@@ -1,0 +1,348 @@
+"""Why? One case: how it fared on every backend, what it asks, what came back, where the answer was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from itertools import groupby
+
+import streamlit as st
+
+from dashboard import charts, data, navigation, parts, stories
+from dashboard.figures import Window
+from dashboard.parts import plain
+from dashboard.strips import Cell, Row
+from store import queries, words
+from store.queries import CaseResult, CaseVersion, HistoryPoint, RunRow
+
+TONES = {"wanted": ("wanted", "green"), "unwanted": ("unwanted", "orange")}
+
+
+def page() -> None:
+    suite, name = (st.query_params.get(key, "") for key in ("suite", "case"))
+    versions = data.ask(queries.case, suite, name)
+    if not versions:
+        _unknown()
+        return
+    history = data.ask(queries.case_history, suite, name)
+    asked = _asked_run(history)
+    backend = st.query_params.get("backend", "") or (asked.backend if asked else _first(history))
+    run = asked if asked and asked.backend == backend else _newest_run(history, backend)
+    version = _version(versions, history, run)
+    results = data.ask(queries.case_results, version.case_id, run.id) if run else []
+    rows = _rows(history)
+    _facts(version, run, backend, rows)
+    _title(backend, rows, results, run)
+    _history(rows, history, backend)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        _story(version)
+        _diagnosis(results)
+    with right:
+        _came_back(version, results, run, history, backend)
+        _elsewhere(version, history, backend)
+
+
+def _unknown() -> None:
+    parts.title("There is no such case", None)
+    st.markdown("The address names none, or one that this record does not hold.")
+    st.page_link("views/suites.py", label="All suites", icon=":material/arrow_back:")
+
+
+def _asked_run(history: Sequence[HistoryPoint]) -> RunRow | None:
+    text = st.query_params.get("run", "")
+    return data.now(queries.run, int(text)) if text.isdecimal() else None
+
+
+def _newest_run(history: Sequence[HistoryPoint], backend: str) -> RunRow | None:
+    ids = [point.run_id for point in history if point.backend == backend]
+    return data.ask(queries.run, ids[-1]) if ids else None
+
+
+def _first(history: Sequence[HistoryPoint]) -> str:
+    """Without a backend in the address: the first that fails now, else the first that was asked."""
+    newest = {point.backend: point for point in history}
+    names = [name for name in parts.contenders() if name in newest]
+    failing = [name for name in names if newest[name].passes < newest[name].trials]
+    return next(iter(failing or names or parts.contenders()), "")
+
+
+def _version(
+    versions: Sequence[CaseVersion], history: Sequence[HistoryPoint], run: RunRow | None
+) -> CaseVersion:
+    """The case as the run asked it."""
+    asked = next((point.hash for point in history if run and point.run_id == run.id), None)
+    return next((version for version in versions if version.hash == asked), versions[0])
+
+
+# Above ----------------------------------------------------------------------------------------------------
+
+
+def _rows(history: Sequence[HistoryPoint]) -> list[Row]:
+    styles = parts.styles()
+    return [
+        _row(name, [p for p in history if p.backend == name]) for name in parts.contenders() if name in styles
+    ]
+
+
+def _row(name: str, points: Sequence[HistoryPoint]) -> Row:
+    cells = [
+        Cell(p.run_id, p.started_at, p.passes, 0 if p.status in ("error", "skipped") else p.trials)
+        for p in points
+    ]
+    return Row("", name, parts.styles()[name], cells, _streak(cells).words)
+
+
+def _streak(cells: Sequence[Cell]) -> words.Streak:
+    answered = [cell for cell in cells if cell.trials]
+    return words.streak(
+        [(c.at.astimezone(parts.zone()), 2 * c.passes > c.trials) for c in answered], parts.now()
+    )
+
+
+def _facts(version: CaseVersion, run: RunRow | None, backend: str, rows: Sequence[Row]) -> None:
+    facts = [
+        plain(version.name),
+        plain(version.suite),
+        plain(", ".join(version.tags)),
+        "**critical**" if version.critical else "not critical",
+        f"run {run.id}, {parts.moment(run.started_at)}" if run else "not asked yet",
+    ]
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        if run:
+            st.page_link("views/run.py", label=f"Run {run.id}", icon=":material/arrow_back:",
+                         query_params={"run": str(run.id)})  # fmt: skip
+        st.markdown(f":gray[{' · '.join(facts)}]", width="stretch")
+        for row in rows:
+            _other(version, row, backend)
+
+
+def _other(version: CaseVersion, row: Row, backend: str) -> None:
+    """The same case on another backend; the one looked at is plain."""
+    label = f':color[{row.style.glyph}]{{foreground="{row.style.colour}"}} {plain(row.backend)}'
+    if row.backend == backend or not row.cells:
+        st.markdown(
+            f"**{label}**" if row.backend == backend else f":gray[{plain(row.backend)}]", width="content"
+        )
+        return
+    query = {
+        "suite": version.suite,
+        "case": version.name,
+        "backend": row.backend,
+        "run": str(row.cells[-1].run_id),
+    }
+    st.page_link("views/case.py", label=label, query_params=query)
+
+
+def _title(backend: str, rows: Sequence[Row], results: Sequence[CaseResult], run: RunRow | None) -> None:
+    streaks = {row.backend: _streak(row.cells) for row in rows}
+    own = streaks.get(backend) or words.streak([], parts.now())
+    others = [streak for name, streak in streaks.items() if name != backend]
+    failure = next((result.failure for result in results if result.failure), None)
+    parts.title(words.case_title(backend, own, failure, others), run and run.started_at)
+
+
+# History --------------------------------------------------------------------------------------------------
+
+
+def _history(rows: Sequence[Row], history: Sequence[HistoryPoint], backend: str) -> None:
+    asked = [row for row in rows if row.cells]
+    if not asked:
+        return
+    times = sorted(point.started_at for point in history)
+    margin = max((times[-1] - times[0]) * 0.01, timedelta(hours=1))
+    window = Window(times[0] - margin, times[-1] + margin, parts.zone(), parts.theme())
+    told = "; ".join(f"{row.backend}: {row.words}" for row in asked)
+    st.plotly_chart(
+        charts.history(asked, window), key="history", on_select=_opened, selection_mode="points", theme=None,
+        config=charts.CONFIG, alt=f"Outcome of the case in every run. {told}",
+    )  # fmt: skip
+    st.caption(_history_note(history, window.theme.mode))
+
+
+def _history_note(history: Sequence[HistoryPoint], mode: str) -> str:
+    failed, passed = ("Dark", "Light") if mode == "light" else ("Bright", "Dim")
+    versions = [hash_ for hash_, _ in groupby(point.hash for point in history)]
+    same = (
+        "The question was the same in all of them."
+        if len(set(versions)) == 1
+        else (f"The question was edited meanwhile: {len(set(versions))} versions of it are shown together.")
+    )
+    runs = words.count(len({point.run_id for point in history}), "run")
+    return f"{failed}: failed. {passed}: passed. {runs}, a gap where there was no answer. {same} Click a failure to see it."
+
+
+def _opened() -> None:
+    suite, name = st.query_params.get("suite", ""), st.query_params.get("case", "")
+    for point in st.session_state.history.selection.points:
+        run_id, _, backend = point["customdata"]
+        navigation.go("case", suite=suite, case=name, run=run_id, backend=backend)
+
+
+# What it asks ---------------------------------------------------------------------------------------------
+
+
+def _story(version: CaseVersion) -> None:
+    st.subheader("The story", anchor=False)
+    with st.container(border=True, gap="small"):
+        for line in stories.told(version.story):
+            _line(line.when, line.text, line.where)
+        _line("asked", version.query, stories.question(version.story), strong=True)
+        for one in stories.expected(version.story):
+            _expectation(one)
+    if version.source:
+        st.caption(plain(f"Source: {version.source}"))
+
+
+def _line(when: str, text: str, where: str = "", strong: bool = False) -> None:
+    date, told = st.columns([1, 4.6], gap="small")
+    date.caption(plain(when))
+    with told.container(gap=None):
+        if strong:
+            st.markdown(f"**{plain(text)}**")
+        else:
+            st.text(text)
+        if where:
+            st.caption(plain(where))
+
+
+def _expectation(one: stories.Expected) -> None:
+    tone, told = st.columns([1, 4.6], gap="small")
+    word, color = TONES.get(one.tone, ("limit", "gray"))
+    tone.badge(word, color=color)
+    with told.container(gap="xsmall"):
+        st.caption(plain(one.rule))
+        for item in one.items:
+            st.code(item, language=None, wrap_lines=True)
+
+
+# What came back -------------------------------------------------------------------------------------------
+
+
+def _came_back(
+    version: CaseVersion,
+    results: Sequence[CaseResult],
+    run: RunRow | None,
+    history: Sequence[HistoryPoint],
+    backend: str,
+) -> None:
+    st.subheader("What came back", anchor=False)
+    if not results or run is None:
+        st.markdown(f"{plain(backend)} has not been asked this.")
+        return
+    passed = _last_pass(history, backend, run)
+    if passed is None:
+        for result in results:
+            _answer(version, result, run)
+        return
+    before, now = st.columns(2, gap="small")
+    with before:
+        _answer(version, data.ask(queries.case_results, version.case_id, passed.id)[0], passed)
+    with now:
+        for result in results:
+            _answer(version, result, run)
+
+
+def _last_pass(history: Sequence[HistoryPoint], backend: str, run: RunRow) -> RunRow | None:
+    """For a lost case, the last run before in which it passed, asked the same, with its answer kept."""
+    this = next((point for point in history if point.run_id == run.id), None)
+    if this is None or this.passes == this.trials:
+        return None
+    passed = [
+        point.run_id
+        for point in history
+        if (point.backend, point.hash) == (backend, this.hash)
+        and point.started_at < this.started_at
+        and point.passes == point.trials
+    ]
+    return data.ask(queries.run, passed[-1]) if passed else None
+
+
+def _answer(version: CaseVersion, result: CaseResult, run: RunRow) -> None:
+    with st.container(border=True, gap="xsmall"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            trial = f", trial {result.trial}" if run.trials > 1 else ""
+            st.markdown(f"**{parts.day(run.started_at)}** :gray[run {run.id}{trial}]", width="content")
+            _outcome(result)
+        if result.failure:
+            st.markdown(f":orange[{plain(result.failure)}]")
+        for kind in ("error", "skipped", "reply"):
+            if result.detail.get(kind):
+                st.caption({"skipped": "not applicable: the backend lacks"}.get(kind, kind))
+                st.text(str(result.detail[kind]))
+        _hits(stories.returned(result.detail, version.k))
+        _cost(result)
+
+
+def _outcome(result: CaseResult) -> None:
+    if result.status != "ok":
+        st.badge("error" if result.status == "error" else "not applicable", color="violet", width="content")
+    elif result.scores.get("pass", 0) > 0.5:
+        st.badge("passed", color="green", width="content")
+    else:
+        st.badge("failed", color="red", width="content")
+
+
+def _hits(hits: Sequence[stories.Returned]) -> None:
+    if not hits:
+        st.caption("Nothing came back, or the answer was not kept.")
+    for hit in hits:
+        rank, told, score = st.columns([0.5, 6, 1], gap="small")
+        rank.caption(str(hit.rank))
+        with told.container(gap=None):
+            st.text(hit.text)
+            if hit.tone:
+                word, color = TONES[hit.tone]
+                st.badge(word if hit.within else f"{word}, beyond k", color=color)
+        score.caption("" if hit.score is None else f"{hit.score:.3g}")
+
+
+def _cost(result: CaseResult) -> None:
+    took = f"{words.amount('recall_ms', result.latency_ms)}" if result.latency_ms is not None else ""
+    calls = words.count(result.attempts, "call")
+    st.caption(
+        " · ".join(
+            filter(
+                None, [took, calls, f"{result.returned_n} returned" if result.returned_n is not None else ""]
+            )
+        )
+    )
+
+
+def _diagnosis(results: Sequence[CaseResult]) -> None:
+    lines = stories.diagnosis(stories.newest_first([result.detail for result in results]))
+    if not lines:
+        return
+    st.subheader("Diagnosis", anchor=False)
+    marks = {True: ":material/check:", False: ":material/close:", None: ":material/search:"}
+    table = [
+        {"Asked again": f"{marks[line.good]} {plain(line.what)}", "Found": plain(line.found)}
+        for line in lines
+    ]
+    st.table(table, border="horizontal", hide_index=True)
+
+
+def _elsewhere(version: CaseVersion, history: Sequence[HistoryPoint], backend: str) -> None:
+    """What came first on the other backends, in their newest runs."""
+    newest = {
+        point.backend: point for point in history if point.backend != backend and point.hash == version.hash
+    }
+    shown = [name for name in parts.contenders() if name in newest]
+    if not shown:
+        return
+    st.subheader("The same case elsewhere", anchor=False)
+    for name in shown:
+        with st.container(border=True, horizontal=True, vertical_alignment="center", gap="small"):
+            _first_hit(version, newest[name])
+
+
+def _first_hit(version: CaseVersion, point: HistoryPoint) -> None:
+    results = data.ask(queries.case_results, version.case_id, point.run_id)
+    hits = stories.returned(results[0].detail, version.k) if results else []
+    st.markdown(parts.name(parts.styles()[point.backend], point.backend), width=110)
+    if results:
+        _outcome(results[0])
+    st.text(hits[0].text if hits else "answer not kept")
+
+
+page()

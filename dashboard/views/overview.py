@@ -1,0 +1,201 @@
+"""Is everything all right now? A card a backend in every suite, the backend always in the same column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import streamlit as st
+
+from dashboard import data, parts, sparkline
+from dashboard.palette import Style
+from dashboard.parts import plain
+from dashboard.sparkline import Dot
+from store import queries, words
+from store.queries import OverviewRow, RunRow, SuiteRow
+
+COMMANDS = (
+    ("See what is configured and what is missing", "memtrend doctor"),
+    ("Run the shipped starter suites against the built-in backends", "memtrend run"),
+    ("Write a configuration and a first suite of your own", "memtrend init"),
+)
+
+
+def page() -> None:
+    """Drawn again by itself: often while something runs, seldom otherwise."""
+    running = bool(data.now(queries.progress))
+    st.fragment(_page, run_every=2 if running else 10)(running)
+
+
+def _page(was_running: bool) -> None:
+    running = data.now(queries.progress)
+    if bool(running) != was_running:
+        st.rerun()  # the timer changes with it
+    rows = data.ask(queries.overview)
+    if not rows:
+        _empty()
+        return
+    series = [_series(row, running) for row in rows if row.backend in parts.contenders()]
+    parts.title(words.overview_title(series), parts.newest(row.last_whole for row in rows))
+    _facts(rows)
+    for run in running:
+        parts.live(run)
+    suites = [suite for suite in data.ask(queries.suites) if any(row.suite == suite.name for row in rows)]
+    _notice(suites)
+    for suite in suites:
+        _suite(suite, [row for row in rows if row.suite == suite.name], running)
+
+
+def _empty() -> None:
+    text = "Three commands give this page its first cards, in about a minute and without a key."
+    parts.nothing_yet(words.overview_title([]), text, COMMANDS)
+    st.caption(
+        "The starter suites are synthetic. Your own conversations make better questions; until then every "
+        "number here says so."
+    )
+
+
+def _series(row: OverviewRow, running: Sequence[RunRow]) -> words.Series:
+    going = any((run.suite, run.backend) == (row.suite, row.backend) for run in running)
+    return words.Series(row.suite, row.backend, row.latest and row.latest.status, going)
+
+
+# Above the cards ------------------------------------------------------------------------------------------
+
+
+def _facts(rows: Sequence[OverviewRow]) -> None:
+    with st.container(horizontal=True, gap="medium"):
+        st.markdown(f":material/task_alt: {_last_day(rows)}", width="content")
+        st.markdown(f":material/schedule: {_next_run()}", width="content")
+        parts.collector()
+
+
+def _last_day(rows: Sequence[OverviewRow]) -> str:
+    since = (parts.now() - timedelta(days=1)).replace(minute=0, second=0, microsecond=0)
+    closed = [run for run in data.ask(queries.runs, since=since, limit=None) if run.status != "running"]
+    if not closed:
+        return "No run in the last 24 hours"
+    whole = sum(run.status == "whole" for run in closed)
+    ended = parts.newest(closed)
+    return f"Last 24 hours: **{whole} of {len(closed)}** runs whole" + (
+        f", done {ended.astimezone(parts.zone()):%H:%M}" if ended else ""
+    )
+
+
+def _next_run() -> str:
+    expected = data.now(queries.next_expected)
+    if expected is None:
+        return "No run is scheduled"
+    return f"Next run {parts.moment(expected.at)} ({plain(expected.schedule)})"
+
+
+def _notice(suites: Sequence[SuiteRow]) -> None:
+    if all(suite.origin == "starter" for suite in suites):
+        st.markdown(
+            ":small[:material/science: All numbers here come from synthetic starter suites: they compare backends, "
+            "they do not speak for your users. `memtrend init` writes a first suite of your own.]"
+        )
+
+
+# Cards ----------------------------------------------------------------------------------------------------
+
+
+def _suite(suite: SuiteRow, rows: Sequence[OverviewRow], running: Sequence[RunRow]) -> None:
+    dots = {row.backend: [Dot(p.started_at, p.mean, p.low, p.high) for p in row.points] for row in rows}
+    known = [dot for name in parts.contenders() for dot in dots.get(name, [])]
+    points = sparkline.span(
+        [dot.high - dot.low for dot in known if dot.high is not None and dot.low is not None]
+    )
+    start = min((dot.at for dot in known), default=parts.now())
+    end = max((dot.at for dot in known), default=parts.now())
+    st.markdown(f"**{plain(suite.name)}** :small[:gray[{_line(suite, rows, start, points)}]]")
+    by_backend = {row.backend: row for row in rows}
+    names = parts.contenders()
+    with st.grid(min(max(len(names), 1), 5), min_column_width=205, gap="small"):
+        for name in names:
+            with st.container(border=True, gap="xsmall", height="stretch"):
+                style = parts.styles()[name]
+                image = sparkline.sparkline(dots.get(name, []), style, parts.theme(), start, end, points)
+                _card(suite.name, name, style, by_backend.get(name), image, running)
+
+
+def _line(suite: SuiteRow, rows: Sequence[OverviewRow], start: datetime, points: float) -> str:
+    floors = [
+        f"{plain(row.backend)} {words.amount('pass', row.last_whole.metrics['pass'].mean)}"
+        for row in rows
+        if row.backend not in parts.contenders() and row.last_whole and "pass" in row.last_whole.metrics
+    ]
+    nights = max((len(row.points) for row in rows), default=0)
+    facts = [
+        words.origin(suite.origin),
+        words.count(suite.cases, "case"),
+        f"floors: {', '.join(floors)}" if floors else "floors not measured yet",
+        f"{words.count(nights, 'run')} since {parts.day(start)}, each chart {points:g} points high"
+        if nights
+        else "",
+    ]
+    return " · ".join(filter(None, facts))
+
+
+def _card(
+    suite: str, name: str, style: Style, row: OverviewRow | None, image: str, running: Sequence[RunRow]
+) -> None:
+    going = next((run for run in running if (run.suite, run.backend) == (suite, name)), None)
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.markdown(parts.name(style, name), width="content")
+        _card_state(row, going)
+    latest, whole = (row.latest, row.last_whole) if row else (None, None)
+    _card_value(latest, whole)
+    if whole:
+        st.image(image, width="stretch", alt=_alt(suite, name, row))
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.caption(plain(_card_note(latest, whole, going)), width="content")
+        st.page_link(
+            "views/trends.py", label="Trend", icon=":material/chevron_right:", query_params={"suite": suite}
+        )
+
+
+def _card_state(row: OverviewRow | None, going: RunRow | None) -> None:
+    if row and row.latest:
+        parts.state(row.latest.status)
+    elif going:
+        parts.state("running")
+    else:
+        st.caption("No run yet", width="content")
+
+
+def _card_value(latest: RunRow | None, whole: RunRow | None) -> None:
+    """The newest value; where the newest run does not count, that, and the last value with its date."""
+    if latest is not None and latest.status in words.PROBLEMS:
+        text = "### :gray[no run]"
+        if whole and "pass" in whole.metrics:
+            text += f" :small[:gray[{words.amount('pass', whole.metrics['pass'].mean)} on {parts.day(whole.started_at)}]]"
+    elif whole and "pass" in whole.metrics:
+        rolled = whole.metrics["pass"]
+        bounds = words.interval("pass", rolled.low, rolled.high)
+        text = f"### {words.amount('pass', rolled.mean)} :small[:gray[{bounds} · n {rolled.n}]]"
+    else:
+        text = "### :gray[–]"
+    st.markdown(text)
+
+
+def _card_note(latest: RunRow | None, whole: RunRow | None, going: RunRow | None) -> str:
+    if going:
+        return f"running: {going.cases_done} of {going.cases_total} cases"
+    if latest is not None and latest.status in words.PROBLEMS:
+        return latest.reason or words.status(latest.status)
+    if whole and "pass" in whole.metrics:
+        rolled = whole.metrics["pass"]
+        return f"{rolled.n - round(rolled.mean * rolled.n)} fail · {parts.moment(whole.started_at)}"
+    return "waits for its first run"
+
+
+def _alt(suite: str, name: str, row: OverviewRow | None) -> str:
+    points = row.points if row else []
+    values = (
+        f"{words.amount('pass', points[0].mean)} to {words.amount('pass', points[-1].mean)}" if points else ""
+    )
+    return f"Pass rate of {name} on {suite} over {words.count(len(points), 'run')}: {values}"
+
+
+page()

@@ -1,0 +1,262 @@
+"""What did this run come to? Its figures, what changed since the run before, and its cases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from dashboard import data, navigation, parts, tables
+from dashboard.parts import plain
+from store import queries, words
+from store.queries import CaseRow, RunRow
+
+FAILED, CHANGED, ERRORS, SKIPPED, ALL = "failed", "changed", "errors", "not applicable", "all"
+CARDS = ("pass", "recall@k", "unwanted_first", "recall_ms")
+
+
+def page() -> None:
+    run = _asked_for()
+    if run is None:
+        _unknown()
+        return
+    before = data.ask(queries.previous_run, run.id)
+    cases = data.ask(queries.run_cases, run.id)
+    old = {row.case: row for row in data.ask(queries.run_cases, before.id)} if before else {}
+    _facts(run)
+    parts.title(words.run_title(_finding(run, before, cases, old)), run.finished_at or run.started_at)
+    if run.status == "running":
+        st.fragment(_live, run_every=2)(run.id)
+    if run.status in words.PROBLEMS:
+        _problem(run)
+    if run.metrics:
+        _cards(run, before)
+    left, right = st.columns([1.55, 1], gap="medium")
+    with left:
+        _metrics(run, before)
+        _cases(run, cases, old)
+    with right:
+        _environment(run, before)
+        _tags(run, before)
+
+
+def _asked_for() -> RunRow | None:
+    text = st.query_params.get("run", "")
+    return data.now(queries.run, int(text)) if text.isdecimal() else None
+
+
+def _unknown() -> None:
+    parts.title("There is no such run", None)
+    st.markdown("The address names none, or one that this record does not hold.")
+    st.page_link("views/runs.py", label="All runs", icon=":material/arrow_back:")
+
+
+def _live(run_id: int) -> None:
+    run = data.now(queries.run, run_id)
+    if run is None or run.status != "running":
+        st.rerun()
+        return
+    parts.live(run)
+
+
+# Above ----------------------------------------------------------------------------------------------------
+
+
+def _facts(run: RunRow) -> None:
+    ended = f" to {run.finished_at.astimezone(parts.zone()):%H:%M}" if run.finished_at else ""
+    facts = [
+        f"run {run.id}",
+        parts.name(parts.styles()[run.backend], run.backend),
+        f"{plain(run.suite)} {plain(run.suite_version[:8])}",
+        f"{parts.moment(run.started_at)}{ended}",
+        plain(run.trigger),
+        plain(words.part(run.subset)),
+        words.count(run.trials, "trial"),
+        *(f"{plain(str(key))} {plain(str(value))}" for key, value in run.meta.items()),
+    ]
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        st.page_link("views/runs.py", label="Runs", icon=":material/arrow_back:")
+        st.markdown(f":gray[{' · '.join(facts)}]", width="content")
+
+
+def _finding(
+    run: RunRow, before: RunRow | None, cases: Sequence[CaseRow], old: Mapping[str, CaseRow]
+) -> words.RunFinding:
+    judged = [row for row in cases if row.passed is not None]
+    moved = [(old[row.case].passed, row.passed) for row in judged if row.case in old]
+    return words.RunFinding(
+        run.status, sum(bool(row.passed) for row in judged), len(judged), run.cases_done, run.cases_total, run.errors,
+        before and before.id, moved.count((True, False)), moved.count((False, True)),
+    )  # fmt: skip
+
+
+def _problem(run: RunRow) -> None:
+    with st.container(border=True):
+        parts.state(run.status)
+        st.markdown(plain(words.run_reason(run.status, run.reason)))
+        if run.status == "interrupted":
+            st.code("memtrend run --resume", language="bash", width=420)
+
+
+def _cards(run: RunRow, before: RunRow | None) -> None:
+    shown = [name for name in CARDS if name in run.metrics]
+    with st.grid(len(shown) + 1, min_column_width=200, gap="small"):
+        for name in shown:
+            rolled = run.metrics[name]
+            old = before.metrics.get(name) if before else None
+            change = (
+                f" · {words.difference(name, old.mean, rolled.mean)} since run {before.id}"
+                if before and old
+                else ""
+            )
+            bounds = words.interval(name, rolled.low, rolled.high)
+            _card(words.label(name), words.amount(name, rolled.mean), f"{bounds} · n {rolled.n}{change}")
+        _card(
+            "Took",
+            _took(run),
+            f"{run.trials} × {run.cases_total // run.trials} cases · {words.count(run.errors, 'error')}",
+        )
+
+
+def _card(label: str, value: str, note: str) -> None:
+    with st.container(border=True, gap=None, height="stretch"):
+        st.markdown(f":small[{plain(label.capitalize())}]")
+        st.markdown(f"### {plain(value)}")
+        st.caption(plain(note))
+
+
+def _took(run: RunRow) -> str:
+    return words.duration((run.finished_at - run.started_at).total_seconds()) if run.finished_at else "–"
+
+
+# Left -----------------------------------------------------------------------------------------------------
+
+
+def _metrics(run: RunRow, before: RunRow | None) -> None:
+    if not run.metrics:
+        return
+    st.subheader("Metrics", anchor=False)
+    frame = tables.metrics_frame(run, before)
+    st.dataframe(
+        frame, key="metrics", hide_index=True, height="content", placeholder="–",
+        column_config=tables.metrics_columns(before),
+    )  # fmt: skip
+    st.caption(
+        "Intervals: Wilson for shares, bootstrap for means and medians. Differences are plain numbers: "
+        "without a baseline nothing here says better or worse."
+    )
+
+
+def _cases(run: RunRow, cases: Sequence[CaseRow], old: Mapping[str, CaseRow]) -> None:
+    st.subheader("Cases", anchor=False)
+    if not cases:
+        st.markdown("No case was asked.")
+        return
+    groups = _groups(cases, old)
+    labels = [name for name, rows in groups.items() if rows or name in (FAILED, ALL)]
+    start = next(name for name in (CHANGED, FAILED, ERRORS, ALL) if groups[name])
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        chosen = st.segmented_control(
+            "Cases", labels, default=start, key="cases", bind="query-params", required=True,
+            label_visibility="collapsed",
+        )  # fmt: skip
+        tables.download("Cases as CSV", f"run-{run.id}.csv", lambda: tables.cases_frame(cases, old))
+    rows = groups[chosen]
+    st.session_state["_cases"] = [row.case for row in rows]
+    st.session_state["_run"] = (run.id, run.suite, run.backend)
+    if not rows:
+        st.markdown("None.")
+        return
+    st.dataframe(
+        tables.cases_frame(rows, old), key="case-table", hide_index=True, on_select=_opened, placeholder="–",
+        selection_mode="single-row", column_config=tables.cases_columns(),
+        height="content" if len(rows) <= 15 else 540,
+    )  # fmt: skip
+    st.caption(f"{words.count(len(rows), 'case')} of {len(cases)}. A click on a row opens the case.")
+
+
+def _groups(cases: Sequence[CaseRow], old: Mapping[str, CaseRow]) -> dict[str, list[CaseRow]]:
+    def changed(row: CaseRow) -> bool:
+        before = old.get(row.case)
+        return before is not None and None not in (before.passed, row.passed) and before.passed != row.passed
+
+    return {
+        CHANGED: [row for row in cases if changed(row)],
+        FAILED: [row for row in cases if row.passed is False],
+        ERRORS: [row for row in cases if row.status == "error"],
+        SKIPPED: [row for row in cases if row.status == "skipped"],
+        ALL: list(cases),
+    }
+
+
+def _opened() -> None:
+    run_id, suite, backend = st.session_state["_run"]
+    for place in st.session_state["case-table"].selection.rows:
+        case = st.session_state["_cases"][place]
+        navigation.go("case", suite=suite, case=case, run=run_id, backend=backend)
+
+
+# Right ----------------------------------------------------------------------------------------------------
+
+
+def _environment(run: RunRow, before: RunRow | None) -> None:
+    st.subheader("What changed since the run before", anchor=False)
+    if run.environment_id is None:
+        st.markdown("The environment of this run was not recorded.")
+        return
+    changes = next(
+        (c.changes for c in data.ask(queries.environment_changes, run.suite) if c.run_id == run.id), []
+    )
+    if before is None:
+        st.markdown("There is no whole run before it.")
+    elif not changes:
+        st.markdown(f"Nothing: same packages, models and configuration as in run {before.id}.")
+    else:
+        rows = [{"name": name, "was": _text(old), "is": _text(new)} for name, old, new in changes]
+        headings = {"name": "Name", "was": "Was", "is": "Is"}
+        st.dataframe(pd.DataFrame(rows), key="changes", hide_index=True, column_config=headings, placeholder="–",
+                     height="content" if len(rows) <= 15 else 540)  # fmt: skip
+    with st.expander("The whole environment", on_change="rerun", key="environment") as whole:
+        if whole.open:
+            st.json(data.ask(queries.environment, run.environment_id), expanded=2)
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _tags(run: RunRow, before: RunRow | None) -> None:
+    rows = [row for row in data.ask(queries.run_tags, run.id) if row.metric == "pass"]
+    if not rows:
+        return
+    st.subheader("By tag", anchor=False)
+    old = (
+        {row.tag: row.mean for row in data.ask(queries.run_tags, before.id) if row.metric == "pass"}
+        if before
+        else {}
+    )
+    table = [
+        {
+            "tag": row.tag,
+            "n": row.n,
+            "now": row.mean * 100,
+            "interval": words.interval("pass", row.low, row.high),
+            "before": old[row.tag] * 100 if row.tag in old else None,
+        }
+        for row in sorted(rows, key=lambda row: (-row.n, row.tag))
+    ]
+    column = st.column_config
+    st.dataframe(
+        pd.DataFrame(table), key="tags", hide_index=True, height="content", placeholder="–",
+        column_config={
+            "tag": "Tag", "n": column.NumberColumn("n", width=50),
+            "now": column.NumberColumn("Pass %", format="%.1f", width=70),
+            "interval": column.TextColumn("95 % interval", width=110),
+            "before": column.NumberColumn(f"Run {before.id}" if before else "Before", format="%.1f", width=80),
+        },
+    )  # fmt: skip
+
+
+page()

@@ -1,0 +1,197 @@
+"""What happened? What runs now, what was asked for, and every run there was."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import pandas as pd
+import streamlit as st
+
+from dashboard import data, navigation, parts, tables
+from dashboard.parts import plain
+from store import queries, words, writes
+from store.queries import RunRow
+from store.records import RequestRow
+
+PAGE = 20
+ANY = "any state"
+STATES = {"whole": "Whole", "running": "Running", **words.PROBLEMS}
+OPEN_REQUESTS = ("queued", "claimed")
+KEPT_REQUESTS = timedelta(minutes=10)
+
+
+class Filters(NamedTuple):
+    """As `queries.runs` takes them; None is all."""
+
+    suites: list[str] | None
+    backends: list[str] | None
+    statuses: list[str] | None
+    text: str | None
+
+
+def page() -> None:
+    heading = st.container()
+    live = bool(data.now(queries.progress) or _open_requests())
+    st.fragment(_live, run_every=1.5 if live else 5)(live)
+    chosen = _filters()
+    total = data.ask(queries.count_runs, **chosen._asdict())
+    with heading:
+        _title()
+    if not total:
+        _empty(chosen)
+        return
+    slot = st.empty()
+    shown = _pager(total, chosen)
+    rows = data.ask(queries.runs, **chosen._asdict(), limit=PAGE, offset=(shown - 1) * PAGE)
+    with slot:
+        _table(rows)
+
+
+def _title() -> None:
+    since = (parts.now() - timedelta(days=1)).replace(minute=0, second=0, microsecond=0)
+    recent = data.ask(queries.runs, since=since, limit=None)
+    newest = next(iter(recent or data.ask(queries.runs, limit=1)), None)
+    closed = Counter(run.status for run in recent if run.status != "running")
+    running = len(data.now(queries.progress))
+    finding = words.runs_title(closed, running, newest and parts.day(newest.started_at))
+    parts.title(finding, parts.newest(recent) or (newest and newest.started_at))
+
+
+def _empty(chosen: Filters) -> None:
+    if any(chosen):
+        st.markdown("No run fits these filters.")
+        return
+    st.markdown("The first run appears here while it goes on:")
+    st.code(parts.FIRST_RUN[1], language="bash", width=720)
+
+
+# Running and asked for ------------------------------------------------------------------------------------
+
+
+def _live(was_live: bool) -> None:
+    running = data.now(queries.progress)
+    waiting = _open_requests()
+    if bool(running or waiting) != was_live:
+        st.rerun()
+    for run in running:
+        parts.live(run)
+    for request in [*waiting, *_failed_requests()]:
+        _request(request)
+    age = parts.heartbeat_age()
+    if waiting and (age is None or age > parts.STALE_HEARTBEAT):
+        st.warning(
+            "No collector is running, so this waits. Start one: `memtrend collect`",
+            icon=":material/heart_broken:",
+        )
+
+
+def _open_requests() -> list[RequestRow]:
+    return data.now(queries.requests, states=OPEN_REQUESTS)
+
+
+def _failed_requests() -> list[RequestRow]:
+    failed = data.now(queries.requests, states=["failed"], limit=5)
+    return [row for row in failed if row.finished_at and parts.now() - row.finished_at < KEPT_REQUESTS]
+
+
+def _request(request: RequestRow) -> None:
+    what = " · ".join(str(request.payload[key]) for key in ("suite", "backend") if request.payload.get(key))
+    with st.container(border=True, horizontal=True, vertical_alignment="center"):
+        st.markdown(f"**{plain(request.kind.capitalize())}** {plain(what)}", width="content")
+        color, icon = (
+            ("violet", ":material/error:")
+            if request.state == "failed"
+            else ("blue", ":material/hourglass_top:")
+        )
+        st.badge(request.state.capitalize(), icon=icon, color=color, width="content")
+        st.caption(
+            f"asked by {plain(request.author)}, {words.ago(request.created_at, parts.now())}", width="content"
+        )
+        if request.error:
+            st.text(request.error)
+
+
+# Filters --------------------------------------------------------------------------------------------------
+
+
+def _filters() -> Filters:
+    quiet: dict[str, Any] = {"label_visibility": "collapsed", "bind": "query-params"}
+    suites = [suite.name for suite in data.ask(queries.suites)]
+    backends = [backend.name for backend in data.ask(queries.backends)]
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        suite = st.selectbox("Suite", [tables.ALL_SUITES, *suites], key="suite", width=170, **quiet)
+        names = st.pills("Backends", backends, key="backends", selection_mode="multi", **quiet)
+        state = st.selectbox("State", [ANY, *STATES], key="state", width=130, **quiet)
+        text = st.text_input("Search", key="q", placeholder="run, trigger, commit", width=170, **quiet)
+        st.space("stretch")
+        _run_now(suites, backends)
+    return Filters(
+        None if suite == tables.ALL_SUITES else [suite], list(names) or None, None if state == ANY else [state],
+        text.strip() or None,
+    )  # fmt: skip
+
+
+def _run_now(suites: Sequence[str], backends: Sequence[str]) -> None:
+    if not data.may_write():
+        st.caption(
+            "Read only here", width="content", help="Set writes = true under [dashboard] to ask for runs."
+        )
+        return
+    with st.popover(
+        "Run now", icon=":material/play_arrow:", type="primary", disabled=not (suites and backends)
+    ):
+        suite = st.selectbox("Suite", suites, key="ask-suite")
+        backend = st.selectbox("Backend", backends, key="ask-backend")
+        trials = st.number_input(
+            "Trials", 1, 20, 1, key="ask-trials", help="Each trial plants and asks anew."
+        )
+        st.button("Ask the collector", type="primary", on_click=_ask, args=(suite, backend, int(trials)))
+
+
+def _ask(suite: str, backend: str, trials: int) -> None:
+    """The options of a widget bind only the browser: what is asked for is checked against the record."""
+    known = {row.name for row in data.ask(queries.suites)}, {row.name for row in data.ask(queries.backends)}
+    if data.may_write() and suite in known[0] and backend in known[1]:
+        payload = {"suite": suite, "backend": backend, "trials": trials}
+        writes.add_request(data.database(), "run", payload, author="local")
+
+
+# Table ----------------------------------------------------------------------------------------------------
+
+
+def _pager(total: int, chosen: Filters) -> int:
+    pages = max((total + PAGE - 1) // PAGE, 1)
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        note = st.empty()
+        with st.container(horizontal=True, vertical_alignment="center", width="content"):
+            tables.download("Runs as CSV", "runs.csv", lambda: _every(chosen))
+            shown = st.pagination(pages, key="page", bind="query-params") if pages > 1 else 1
+    first = (shown - 1) * PAGE + 1
+    note.caption(
+        f"{first} to {min(first + PAGE - 1, total)} of {words.count(total, 'run')}. A click on a row opens the run."
+    )
+    return int(shown)
+
+
+def _every(chosen: Filters) -> pd.DataFrame:
+    """Every run that fits the filters, not those of this page alone."""
+    return tables.runs_csv(data.now(queries.runs, **chosen._asdict(), limit=None))
+
+
+def _table(rows: Sequence[RunRow]) -> None:
+    st.session_state["_run_ids"] = [row.id for row in rows]
+    st.dataframe(
+        tables.runs_frame(rows), key="runs", hide_index=True, height="content", on_select=_opened,
+        selection_mode="single-row", placeholder="–", column_config=tables.runs_columns(),
+    )  # fmt: skip
+
+
+def _opened() -> None:
+    for place in st.session_state.runs.selection.rows:
+        navigation.go("run", run=st.session_state["_run_ids"][place])
+
+
+page()

@@ -1,0 +1,305 @@
+"""How did it go? One metric over time, and below it, on the same axis, what changed and which cases broke."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+import streamlit as st
+
+from dashboard import charts, data, navigation, parts
+from dashboard.charts import Extras, Line
+from dashboard.figures import Tick, Window, safe
+from dashboard.parts import plain
+from dashboard.strips import Cell, Row
+from store import queries, words
+from store.metrics import METRICS
+from store.queries import EnvironmentChange, TrendPoint
+
+RANGES = {"30 d": 30, "90 d": 90, "365 d": 365}
+TOGETHER, EACH = "Together", "One each"
+ALL_TAGS = "all tags"
+OTHERS = (
+    *("recall@k", "precision@k", "mrr", "unwanted", "unwanted_first", "recall_ms", "returned_tokens"),
+    *("abstained", "error_rate", "first_try_errors", "ndcg@k", "returned_n", "plant_ms", "settle_ms"),
+    *("ingest_tokens", "ingest_calls", "money", "attempts", "pass"),
+)
+"""The small multiples, those that are looked at most first."""
+PANELS = 6
+MOST_ROWS = 24
+SYMBOLS = {"deploy": "»", "upgrade": "↑", "intended": "⚑"}
+
+
+class Filters(NamedTuple):
+    suite: str
+    metric: str
+    tag: str
+    days: int
+    view: str
+    backends: list[str]
+
+
+def page() -> None:
+    suites = [suite.name for suite in data.ask(queries.suites)]
+    if not suites:
+        parts.nothing_yet(
+            "Nothing has been measured yet", "The first run draws the first point.", [parts.FIRST_RUN]
+        )
+        return
+    heading = st.container()
+    chosen = _filters(suites)
+    window = _window(chosen.days)
+    since = window.start
+    points = data.ask(
+        queries.trend, chosen.suite, chosen.metric, tag=chosen.tag, backends=chosen.backends, since=since
+    )
+    broken = _broken(chosen, points, since)
+    with heading:
+        _title(chosen, points, broken)
+    if points:
+        _main(chosen, points, broken, window)
+        _others(chosen, window)
+    else:
+        _no_points(chosen)
+
+
+# Filters --------------------------------------------------------------------------------------------------
+
+
+def _filters(suites: Sequence[str]) -> Filters:
+    """One row, without labels to see; the key of each is its name in the address."""
+    quiet: dict[str, Any] = {"label_visibility": "collapsed", "bind": "query-params"}
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        suite = st.selectbox("Suite", suites, key="suite", width=190, **quiet)
+        metric = st.selectbox("Metric", _known_metrics(suite), key="metric", width=150, **quiet)
+        tags = [ALL_TAGS, *(row.tag for row in data.ask(queries.suite_tags, suite))]
+        tag = st.selectbox("Tag", tags, key="tag", width=150, **quiet)
+        days = st.segmented_control(
+            "Range", list(RANGES), default="90 d", key="range", required=True, **quiet
+        )
+        view = st.segmented_control(
+            "View", [TOGETHER, EACH], default=TOGETHER, key="view", required=True, **quiet
+        )
+        names = parts.contenders()
+        backends = st.pills("Backends", names, default=names, key="backends", selection_mode="multi", **quiet)
+    shown = backends or names
+    return Filters(suite, metric, "" if tag == ALL_TAGS else tag, RANGES[days], view, shown)
+
+
+def _known_metrics(suite: str) -> list[str]:
+    """Metrics that the newest whole runs of the suite have; pass first."""
+    found = {
+        name
+        for row in data.ask(queries.overview)
+        if row.suite == suite and row.last_whole
+        for name in row.last_whole.metrics
+    }
+    return [name for name in METRICS if name in found] or ["pass"]
+
+
+def _window(days: int) -> Window:
+    """Whole days, so that the questions stay the same for the caches."""
+    zone = parts.zone()
+    end = parts.now().replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    return Window(end - timedelta(days=days), end, zone, parts.theme())
+
+
+def _fitted(window: Window, points: Sequence[TrendPoint]) -> Window:
+    """A record younger than the range fills the chart: from a little before its first run to the last."""
+    first, last = points[0].started_at, points[-1].started_at
+    margin = max((last - first) * 0.012, timedelta(minutes=10))
+    return window._replace(start=max(window.start, first - margin), end=last + margin)
+
+
+# Title ----------------------------------------------------------------------------------------------------
+
+
+def _title(chosen: Filters, points: Sequence[TrendPoint], broken: Sequence[Row]) -> None:
+    newest = {point.backend: point for point in points}
+    standings = [words.Standing(name, point.mean) for name, point in newest.items()]
+    counts = Counter(row.backend for row in broken)
+    finding = words.trends_title(chosen.suite, chosen.metric, standings, counts)
+    parts.title(finding, max((point.started_at for point in points), default=None))
+
+
+def _no_points(chosen: Filters) -> None:
+    st.markdown("Choose a longer range or another tag, or ask for a run:")
+    st.code(f"memtrend run --suite {chosen.suite}", language="bash", width=720)
+
+
+# Main chart -----------------------------------------------------------------------------------------------
+
+
+def _main(chosen: Filters, points: Sequence[TrendPoint], broken: Sequence[Row], window: Window) -> None:
+    marks = _marks(window.start)
+    fitted = _fitted(window, points)
+    lines = _lines(points, chosen.backends, {row.backend for row in broken})
+    if chosen.view == TOGETHER:
+        extras = Extras(marks, _changes(chosen, window), broken, _floors(chosen))
+        figure = charts.trend(lines, chosen.metric, fitted, extras)
+    else:
+        figure = charts.each(lines, chosen.metric, fitted, marks)
+    st.plotly_chart(
+        figure, key="trend", on_select=_opened, selection_mode="points", theme=None, config=charts.CONFIG,
+        alt=charts.alt(f"{words.label(chosen.metric)} of {chosen.suite}", lines, chosen.metric),
+    )  # fmt: skip
+    st.caption(_legend(chosen, broken))
+
+
+def _lines(points: Sequence[TrendPoint], names: Sequence[str], bold: set[str]) -> list[Line]:
+    styles = parts.styles()
+    by_backend: dict[str, list[TrendPoint]] = {name: [] for name in names}
+    for point in points:
+        by_backend[point.backend].append(point)
+    known = {name: found for name, found in by_backend.items() if found}
+    return [Line(name, styles[name], found, name in bold or len(known) == 1) for name, found in known.items()]
+
+
+def _opened() -> None:
+    """A point opens its run, a square its case."""
+    for point in st.session_state.trend.selection.points:
+        run_id, *case = point["customdata"]
+        if len(case) == 2 and isinstance(case[1], str):
+            suite = st.session_state.suite
+            navigation.go("case", suite=suite, case=case[0], run=run_id, backend=case[1])
+        else:
+            navigation.go("run", run=run_id)
+
+
+def _marks(since: datetime) -> list[Tick]:
+    return [
+        Tick(mark.at, mark.text, SYMBOLS.get(mark.kind, "│")) for mark in data.ask(queries.marks, since=since)
+    ]
+
+
+def _floors(chosen: Filters) -> dict[str, float]:
+    found = data.ask(queries.floors, chosen.suite, chosen.metric, tag=chosen.tag)
+    return {name: rolled.mean for name, rolled in found.items()}
+
+
+def _changes(chosen: Filters, window: Window) -> list[Tick]:
+    """Environment changes, those of one moment together."""
+    found = data.ask(queries.environment_changes, chosen.suite, backends=chosen.backends, since=window.start)
+    nights: dict[tuple[datetime, tuple[str, ...]], list[EnvironmentChange]] = {}
+    for change in found:
+        told = tuple(
+            f"{safe(name)}: {safe(str(old))} → {safe(str(new))}" for name, old, new in change.changes
+        )
+        night = change.at.astimezone(window.zone).replace(hour=0, minute=0, second=0, microsecond=0)
+        nights.setdefault((night, told), []).append(change)
+    return [_change(told, changes) for (_, told), changes in nights.items()]
+
+
+def _change(told: Sequence[str], changes: Sequence[EnvironmentChange]) -> Tick:
+    names = words.listed(sorted({change.backend for change in changes}))
+    more = [f"and {len(told) - 8} more"] if len(told) > 8 else []
+    return Tick(
+        min(change.at for change in changes), "<br>".join([f"<b>{safe(names)}</b>", *told[:8], *more])
+    )
+
+
+# Broken cases ---------------------------------------------------------------------------------------------
+
+
+def _broken(chosen: Filters, points: Sequence[TrendPoint], since: datetime) -> list[Row]:
+    """The cases that had passed in the range and fail now, a backend's together, the first to break on top."""
+    runs = max(Counter(point.backend for point in points).values(), default=0)
+    if runs < 2:
+        return []
+    mixed = data.ask(queries.flaky_cases, chosen.suite, last=runs)
+    fallen = [
+        (row.backend, row.case) for row in mixed if row.backend in chosen.backends and not row.recent[-1]
+    ]
+    tagged = {
+        case.name for case in data.ask(queries.suite_cases, chosen.suite) if chosen.tag in ("", *case.tags)
+    }
+    rows = [_row(chosen.suite, case, backend, since) for backend, case in fallen if case in tagged]
+    order = {name: place for place, name in enumerate(chosen.backends)}
+    return sorted(rows, key=lambda row: (order[row.backend], _fell(row)))[:MOST_ROWS]
+
+
+def _row(suite: str, case: str, backend: str, since: datetime) -> Row:
+    history = data.ask(queries.case_history, suite, case, limit_runs=max(RANGES.values()))
+    cells = [
+        Cell(point.run_id, point.started_at, point.passes, 0 if point.status == "error" else point.trials)
+        for point in history
+        if point.backend == backend and point.started_at >= since
+    ]
+    return Row(case, backend, parts.styles()[backend], cells)
+
+
+def _fell(row: Row) -> datetime:
+    """Since when it has failed without a pass between."""
+    last_pass = max(
+        (cell.at for cell in row.cells if cell.passes == cell.trials > 0), default=row.cells[0].at
+    )
+    return min((cell.at for cell in row.cells if cell.at > last_pass), default=last_pass)
+
+
+def _legend(chosen: Filters, broken: Sequence[Row]) -> str:
+    shaded = {
+        EACH: "Shaded: 95 % interval; every panel has the same height in points, around its own middle.",
+        TOGETHER: "Bold, with its 95 % interval: a backend that fails cases which it had passed."
+        if broken
+        else "",
+    }[chosen.view]
+    squares = "a square for its case" if broken and chosen.view == TOGETHER else ""
+    clicks = " and ".join(filter(None, ["Click a point for its run", squares]))
+    kinds = "⚑ intended change, » deploy, ↑ upgrade."
+    return f"{shaded} Not smoothed; a gap is a time without a whole run. {kinds} {clicks}."
+
+
+# Other metrics --------------------------------------------------------------------------------------------
+
+
+def _others(chosen: Filters, window: Window) -> None:
+    known = _known_metrics(chosen.suite)
+    names = [name for name in OTHERS if name in known and name != chosen.metric]
+    if not names:
+        return
+    st.subheader("Other metrics", anchor=False)
+    points = data.ask(
+        queries.trends, chosen.suite, names, tag=chosen.tag, backends=chosen.backends, since=window.start
+    )
+    by_metric = {name: [point for point in points if point.metric == name] for name in names}
+    drawn = [name for name in names if by_metric[name]]
+    _panels(chosen, drawn[:PANELS], by_metric, window)
+    if len(drawn) > PANELS:
+        more = st.expander(f"{len(drawn) - PANELS} more metrics", on_change="rerun", key="more")
+        if more.open:
+            with more:
+                _panels(chosen, drawn[PANELS:], by_metric, window)
+
+
+def _panels(
+    chosen: Filters, names: Sequence[str], points: Mapping[str, Sequence[TrendPoint]], window: Window
+) -> None:
+    marks = _marks(window.start)
+    with st.grid(3, min_column_width=300, gap="small"):
+        for name in names:
+            with st.container(border=True, gap="xsmall"):
+                _panel(chosen, name, points[name], window, marks)
+
+
+def _panel(
+    chosen: Filters, name: str, points: Sequence[TrendPoint], window: Window, marks: Sequence[Tick]
+) -> None:
+    lines = _lines(points, chosen.backends, set())
+    newest = [words.Standing(line.name, line.points[-1].mean) for line in lines]
+    facts = ", ".join(filter(None, [_unit(name), f"n {points[-1].n}", words.direction(name)]))
+    st.markdown(f"**{plain(words.label(name))}** :small[:gray[{facts}]]", help=METRICS[name].meaning)
+    st.markdown(f":small[{plain(words.spread(name, newest))}]")
+    st.plotly_chart(
+        charts.panel(lines, name, _fitted(window, points), marks), key=f"panel-{name}", theme=None,
+        config=charts.CONFIG, alt=charts.alt(f"{words.label(name)} of {chosen.suite}", lines, name),
+    )  # fmt: skip
+
+
+def _unit(name: str) -> str:
+    unit = METRICS[name].unit
+    return "" if unit in ("share", "count") else unit
+
+
+page()

@@ -1,0 +1,352 @@
+"""Numbers and findings as words, so that pages, messages and reports say the same. Pure.
+
+Every page's title is its finding. Text that comes back holds names as they are: who shows it escapes it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import NamedTuple
+
+from store.metrics import METRICS, Metric
+
+NO_BASELINE = "No baseline yet"
+
+PROBLEMS = {"invalid": "Invalid", "void": "Void", "interrupted": "Interrupted"}
+"""States in which the instrument is broken: such a run says nothing about the backend."""
+
+_ORIGINS = {"starter": "synthetic starter", "own": "your cases", "published": "published"}
+_LABELS = {
+    "pass": "pass rate",
+    "recall_ms": "recall time",
+    "plant_ms": "planting time",
+    "settle_ms": "settling time",
+}
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+FLAKY_FLIPS = 3
+
+
+# Numbers ------------------------------------------------------------------------
+
+
+def amount(metric: str, value: float) -> str:
+    """A metric's value with its unit: "91.1 %", "312 ms", "$0.09", "4.2"."""
+    unit = METRICS[metric].unit
+    if unit == "share":
+        return f"{value * 100:.1f} %"
+    return f"${value:,.4g}" if unit == "USD" else f"{bare(metric, value)}{_suffix(METRICS[metric])}"
+
+
+def bare(metric: str, value: float) -> str:
+    """The value as a number alone, shares in per cent: "91.1", "312", "4.2"."""
+    if METRICS[metric].unit == "share":
+        return f"{value * 100:.1f}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.3g}"
+
+
+def interval(metric: str, low: float | None, high: float | None) -> str:
+    """ "86.0 to 94.5", in the unit of `amount`; "" where there is none."""
+    if low is None or high is None:
+        return ""
+    return f"{bare(metric, low)} to {bare(metric, high)}"
+
+
+def difference(metric: str, old: float, new: float) -> str:
+    """ "+1.7 points", "−31 ms", "±0 points": the plain difference, which is no verdict."""
+    shown = bare(metric, new - old)
+    sign = "±" if float(shown.replace(",", "")) == 0 else "−" if new < old else "+"
+    unit = " points" if METRICS[metric].unit == "share" else _suffix(METRICS[metric])
+    return f"{sign}{'0' if sign == '±' else shown.lstrip('-')}{unit}"
+
+
+def _suffix(metric: Metric) -> str:
+    return {"ms": " ms", "tokens": " tokens", "USD": " USD"}.get(metric.unit, "")
+
+
+def count(n: int, one: str, many: str = "") -> str:
+    """ "1 case", "3 cases"."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def spelled(n: int) -> str:
+    """Small numbers as words, for sentences."""
+    return _NUMBERS[n] if 0 <= n < len(_NUMBERS) else f"{n:,}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """ "a", "a and b", "a, b and c"."""
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+
+
+def duration(seconds: float) -> str:
+    """ "41 s", "8 min", "2 h 5 min"."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def day(at: datetime, now: datetime) -> str:
+    """ "30 Nov", with the year when it is another than that of `now`."""
+    return f"{at.day} {at:%b}" if at.year == now.year else f"{at.day} {at:%b} {at.year}"
+
+
+def moment(at: datetime, now: datetime) -> str:
+    """ "30 Nov, 03:47", in the zone of `at`."""
+    return f"{day(at, now)}, {at:%H:%M}"
+
+
+# Names ------------------------------------------------------------------------
+
+
+def label(metric: str) -> str:
+    """What a metric is called on a page."""
+    return _LABELS.get(metric, metric.replace("_", " "))
+
+
+def direction(metric: str) -> str:
+    """ "lower is better" where that surprises, else ""."""
+    return "lower is better" if METRICS[metric].better == "lower" else ""
+
+
+def origin(value: str) -> str:
+    """Where a suite's cases come from."""
+    return _ORIGINS.get(value, value)
+
+
+def status(value: str) -> str:
+    """A run's state. A whole run gets its verdict's word, and without a baseline there is none."""
+    return {"whole": NO_BASELINE, "running": "Running", **PROBLEMS}.get(value, value)
+
+
+def part(subset: str) -> str:
+    """Which part of a suite was run."""
+    return subset or "whole suite"
+
+
+# Findings ------------------------------------------------------------------------
+
+
+class Series(NamedTuple):
+    """A suite on a backend. `status` is that of the newest closed run, None before there is one."""
+
+    suite: str
+    backend: str
+    status: str | None
+    running: bool = False
+
+
+def overview_title(series: Sequence[Series]) -> str:
+    """What all series come to. Without verdicts: what was measured, and what could not be."""
+    measured = [row for row in series if row.status is not None]
+    if not measured:
+        running = any(row.running for row in series)
+        return "The first runs are under way" if running else "Nothing has been measured yet"
+    broken = [row for row in measured if row.status in PROBLEMS]
+    if broken:
+        return f"{_unmeasured(broken)}; {_rest(len(measured) - len(broken))}"
+    backends, suites = ({getattr(row, key) for row in measured} for key in ("backend", "suite"))
+    where = count(len(backends), "backend"), count(len(suites), "suite")
+    return f"{where[0]} measured on {where[1]}; no baseline yet, so no verdict"
+
+
+def _unmeasured(broken: Sequence[Series]) -> str:
+    backends = sorted({row.backend for row in broken})
+    if len(backends) == 1:
+        suites = [row.suite for row in broken]
+        return f"{backends[0]} could not be measured on {listed(suites)}"
+    if len(broken) <= 3:
+        return listed([f"{row.backend} on {row.suite}" for row in broken]) + " could not be measured"
+    return f"{len(broken)} pairs of suite and backend could not be measured"
+
+
+def _rest(n: int) -> str:
+    if n == 0:
+        return "nothing else has run"
+    return "the other one was" if n == 1 else f"the other {spelled(n)} were"
+
+
+class Standing(NamedTuple):
+    """A backend's newest value."""
+
+    backend: str
+    value: float
+
+
+def trends_title(suite: str, metric: str, standings: Sequence[Standing], broken: Mapping[str, int]) -> str:
+    """What a chart shows: cases that broke, else who stands where. `broken` counts, by backend, the cases that
+    had passed and fail now."""
+    if not standings:
+        return f"No whole run of {suite} in this range"
+    counts = Counter(broken).most_common(3)
+    if metric == "pass" and any(n for _, n in counts):
+        return _broken(counts)
+    return f"{label(metric).capitalize()} on {suite}: {spread(metric, standings)}"
+
+
+def spread(metric: str, standings: Sequence[Standing]) -> str:
+    """ "best hybrid 95.6 %, worst dense 82.2 %": where backends stand, which is no verdict."""
+    if not standings:
+        return "no data"
+    sign = -1 if METRICS[metric].better == "higher" else 1
+    ranked = sorted(standings, key=lambda row: sign * row.value)
+    best, worst = (f"{row.backend} {amount(metric, row.value)}" for row in (ranked[0], ranked[-1]))
+    if len(ranked) == 1:
+        return best
+    if ranked[0].value == ranked[-1].value:
+        return f"all {amount(metric, ranked[0].value)}"
+    return f"best {best}, worst {worst}"
+
+
+def _broken(counts: Sequence[tuple[str, int]]) -> str:
+    (backend, n), *others = [(backend, n) for backend, n in counts if n]
+    first = f"{backend} fails {count(n, 'case')} that it had passed"
+    return "; ".join([first, *(f"{backend} fails {n}" for backend, n in others)])
+
+
+def runs_title(recent: Mapping[str, int], running: int, newest: str | None) -> str:
+    """`recent` counts the closed runs of the last 24 hours by state; `newest` is the date of the newest run."""
+    if newest is None and not running:
+        return "No run yet"
+    closed, whole = sum(recent.values()), recent.get("whole", 0)
+    under_way = f"{spelled(running)} {'is' if running == 1 else 'are'} running" if running else ""
+    if closed:
+        were = f"All {closed} runs" if whole == closed > 1 else f"{whole} of {count(closed, 'run')}"
+        return "; ".join(filter(None, [f"{were} of the last 24 hours {_verb(closed)} whole", under_way]))
+    return under_way.capitalize() if under_way else f"No run in the last 24 hours; the newest is of {newest}"
+
+
+def _verb(n: int) -> str:
+    return "was" if n == 1 else "were"
+
+
+class RunFinding(NamedTuple):
+    """What a run's title is made of. Counts are of cases; `lost` and `gained` are against run `previous`."""
+
+    status: str
+    passed: int = 0
+    judged: int = 0
+    done: int = 0
+    total: int = 0
+    errors: int = 0
+    previous: int | None = None
+    lost: int = 0
+    gained: int = 0
+
+
+def run_title(run: RunFinding) -> str:
+    """What a run came to."""
+    if run.status == "running":
+        return f"Running: {run.done} of {count(run.total, 'case')} are in"
+    if run.status == "interrupted":
+        return f"Interrupted after {run.done} of {count(run.total, 'case')}"
+    if run.status == "invalid":
+        return f"Invalid: {run.errors} of {count(run.done, 'answer')} were errors, so the run does not count"
+    if run.status == "void":
+        return "Void: the backend was not asked, so the run does not count"
+    return f"{run.passed} of {count(run.judged, 'case')} passed{_against(run)}"
+
+
+def _against(run: RunFinding) -> str:
+    if run.previous is None:
+        return " in the first whole run of this series"
+    if not (run.lost or run.gained):
+        return f", the same as in run {run.previous}"
+    changes = [f"{n} {word}" for n, word in ((run.lost, "lost"), (run.gained, "gained")) if n]
+    return f"; {listed(changes)} since run {run.previous}"
+
+
+def run_reason(state: str, reason: str | None) -> str:
+    """Why a run counts nowhere, and what that means, in two sentences."""
+    meaning = {
+        "invalid": "Too many answers were errors. Quality is unknown; it is not worse.",
+        "void": "The adapter failed its checks before the first question. Quality is unknown.",
+        "interrupted": "The run stopped before its end. `memtrend run --resume` finishes it.",
+    }.get(state, "")
+    return " ".join(filter(None, [f"{reason.rstrip('.')}." if reason else "", meaning]))
+
+
+class Streak(NamedTuple):
+    """How a case fares on a backend. `kind` is one of passing, failing, flaky, never, unasked."""
+
+    kind: str
+    words: str
+
+
+def streak(results: Sequence[tuple[datetime, bool]], now: datetime) -> Streak:
+    """The history of a case on a backend, oldest first, as words."""
+    if not results:
+        return Streak("unasked", "not asked")
+    outcomes = [passed for _, passed in results]
+    if not any(outcomes):
+        return Streak("never", "never passed")
+    flips = sum(before != after for before, after in pairwise(outcomes))
+    if flips >= FLAKY_FLIPS:
+        return Streak("flaky", f"flaky, passed {sum(outcomes)} of {len(outcomes)}")
+    since = _since(results)
+    if not outcomes[-1]:
+        return Streak("failing", f"failing since {day(since, now)}")
+    return Streak("passing", f"passes since {day(since, now)}" if flips else "passes")
+
+
+def _since(results: Sequence[tuple[datetime, bool]]) -> datetime:
+    """When the outcome that holds now began."""
+    last = results[-1][1]
+    began = results[-1][0]
+    for at, passed in reversed(results):
+        if passed != last:
+            break
+        began = at
+    return began
+
+
+def case_title(backend: str, own: Streak, failure: str | None, others: Sequence[Streak]) -> str:
+    """How the case fares on the backend looked at, and on the others."""
+    verb = {"passing": "passes it", "failing": "fails it", "never": "has never passed it"}.get(own.kind)
+    if own.kind == "unasked":
+        return f"{backend} has not been asked this yet"
+    if own.kind == "failing":
+        verb = "fails it since " + own.words.removeprefix("failing since ")
+    if own.kind == "flaky":
+        verb = f"passes it on and off, {own.words.removeprefix('flaky, passed ')} times"
+    why = f": {failure}" if failure and own.kind in ("failing", "never") else ""
+    return f"{backend} {verb}{why}{_elsewhere(own, others)}"
+
+
+def _elsewhere(own: Streak, others: Sequence[Streak]) -> str:
+    asked = [other for other in others if other.kind != "unasked"]
+    passing = sum(other.kind == "passing" for other in asked)
+    if not asked or own.kind == "flaky":
+        return ""
+    if passing in (0, len(asked)):
+        return (
+            f"; {'no other' if not passing else 'so does every other'} backend{'' if passing else ' does'}"
+            if (own.kind == "passing")
+            else f"; {'every' if passing else 'no'} other backend passes it"
+        )
+    return f"; {passing} of {len(asked)} others {'pass' if passing != 1 else 'passes'}"
+
+
+def suite_title(name: str, cases: int, tags: int, runs: int, flaky: int) -> str:
+    """What a suite can be trusted for, as far as it is known."""
+    asks = f"{name} asks {count(cases, 'case')} over {count(tags, 'tag')}"
+    if not runs:
+        return f"{asks}; no whole run has asked them yet"
+    return f"{asks}; {'none' if not flaky else spelled(flaky)} of them {'is' if flaky < 2 else 'are'} flaky"
+
+
+def ago(at: datetime, now: datetime) -> str:
+    """ "12 s ago", "3 h 5 min ago"; days beyond two of them."""
+    age = now - at
+    return (
+        f"{age.days} days ago" if age >= timedelta(days=2) else f"{duration(max(age.total_seconds(), 0))} ago"
+    )
+
+
+def environment_news(changes: Sequence[tuple[str, object, object]]) -> str:
+    """ "mem0ai 2.2.1, pydantic 2.14.2, and 3 more": what is new, shortest names first to read."""
+    told = [f"{name.removeprefix('packages.')} {'gone' if new is None else new}" for name, _, new in changes]
+    return ", ".join(told[:3] + ([f"and {len(told) - 3} more"] if len(told) > 3 else []))

@@ -1,0 +1,407 @@
+"""A record to look at: two suites, five backends and two floors over many nights, written by `store.writes`
+alone. What happens in it is made up, and made to be seen: an upgrade that breaks three cases for good, a slow
+leak, a flaky case, nights without a whole run, and text that tries to be markup.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import time_machine
+
+from store import writes
+from store.database import Database, open_database
+from store.metrics import METRICS
+from store.records import CaseOutcome, CaseRecord, NewRun, Rollup, ScenarioOutcome, SuiteRecord
+from store.stats.intervals import wilson
+
+HOSTILE = "<script>alert(1)</script> **bold** `tick` $x^2$ [link](http://evil.example) :red[no] <img src=x onerror=alert(2)>"
+"""Must appear on the pages as just these characters."""
+
+HOSTILE_CASE = "odd-<b>name</b>-`$x$`"
+
+
+class Fact(NamedTuple):
+    """What a case is told and asked. `old` is what must not come first."""
+
+    tag: str
+    slug: str
+    old: str
+    new: str
+    asked: str
+    pattern: str
+
+
+FACTS = (
+    Fact("supersession", "bakery-flour", "We order flour from Kornmann, 25 kg bags.", "Since May the flour comes from Halm & Sohn.", "Who delivers our flour?", r"Halm"),
+    Fact("supersession", "locker-code", "The gym locker opens with 4471.", "They changed the locker: it is 9026 now.", "What opens my locker?", r"\b9026\b"),
+    Fact("supersession", "choir-evening", "Choir is on Wednesdays at seven.", "From autumn on we sing on Mondays.", "Which evening do I sing?", r"Monday"),
+    Fact("preference", "window-seat", "My brother always takes the aisle.", "By the window, please, and never over the wing.", "Where do I like to sit on a plane?", r"window"),
+    Fact("preference", "tea-no-sugar", "Ines takes two sugars.", "Tea without anything in it, for me.", "How do I take my tea?", r"without"),
+    Fact("identifier", "invoice-8812", "Invoice 8821 was paid in March.", "Invoice 8812 is disputed by the printer.", "What about 8812?", r"8812.*disputed"),
+    Fact("identifier", "host-brink", "brink-03 serves the maps.", "brink-07 is the one with the bad fan.", "Which host has the bad fan?", r"brink-07"),
+    Fact("temporal", "dentist-moved", "Dentist on Tuesday the 4th.", "The dentist moved me to Thursday the 6th.", "When do I see the dentist?", r"\b6th\b"),
+    Fact("temporal", "lease-ends", "The lease of the old flat ended in June.", "This lease runs until the end of February.", "Until when may I stay here?", r"February"),
+    Fact("speaker", "who-cycles", "Rosa cycles to work.", "I take the tram, rain or shine.", "How do I get to work?", r"tram"),
+    Fact("domain", "key-neighbour", "The office key hangs in the pantry.", "Our spare key is with Mrs Oyelaran.", "Who has our spare key?", r"Oyelaran"),
+    Fact("forgetting", "old-number", "Dad's old number ends in 7713.", "Dad's surgery is on the 9th at noon.", "When is the surgery?", r"\b9th\b"),
+    Fact("isolation", "salary-of-others", "Kemal earns 71,000.", "My own raise starts in April.", "When does my raise start?", r"April"),
+)  # fmt: skip
+
+BACKGROUND = (
+    "The kettle trips the fuse when the oven is on.",
+    "Parking behind the library is free after six.",
+    "Rosa's exhibition opens on a Friday.",
+    "The ferry takes bicycles, but no trailers.",
+    "Our router likes to be restarted on Sundays.",
+)
+
+METRIC_NAMES = ("pass", "recall@k", "precision@k", "mrr", "unwanted", "unwanted_first")
+
+
+class Backend(NamedTuple):
+    """`skill` is the share of cases that it can answer."""
+
+    name: str
+    type: str
+    skill: float
+    ms: float
+
+
+BACKENDS = (
+    Backend("keyword", "keyword", 0.71, 2.1),
+    Backend("dense", "dense", 0.80, 6.4),
+    Backend("hybrid", "hybrid", 0.94, 8.9),
+    Backend("nothing", "nothing", 0.10, 0.1),
+    Backend("everything", "everything", 0.27, 0.4),
+    Backend("mem0", "mem0", 0.96, 212.0),
+    Backend("notes", "ourteam.memory:Notes", 0.92, 41.0),
+)
+
+
+class World(NamedTuple):
+    """What the seed was made of, for tests to ask about."""
+
+    nights: list[datetime]
+    broken: list[str]
+    leaking: list[str]
+    flaky: str
+    invalid_run: int
+    running: int | None
+
+
+# Suites ---------------------------------------------------------------------------------------------------
+
+
+def golden(cases: int, *, edited: bool = False) -> SuiteRecord:
+    """The edited version has two cases more, and asks one differently."""
+    made = [_case(number, edited and number == 5) for number in range(cases + 2 * edited)]
+    version = "5a1d20ce93b84f07" if edited else "91c07d3be2f6a85d"
+    return SuiteRecord("golden", "golden", "starter", version, 168, (*made, _hostile_case()))
+
+
+def contract(cases: int) -> SuiteRecord:
+    made = tuple(_case(number, tags=(("isolation", "forgetting")[number % 2],)) for number in range(cases))
+    return SuiteRecord("contract", "golden", "starter", "0c4e77aa19d2b3f6", 31, made)
+
+
+def _case(number: int, changed: bool = False, tags: Sequence[str] = ()) -> CaseRecord:
+    fact = FACTS[number % len(FACTS)]
+    query = f"Quick one: {fact.asked}" if changed else fact.asked
+    known = tuple(tags) or (fact.tag, *(("numbers",) if any(c.isdigit() for c in fact.new) else ()))
+    name = f"{fact.slug}-{number // len(FACTS) + 1:02}"
+    return CaseRecord(
+        name, f"{number:04x}{changed:04x}{'c3' * 4}", query, tags=known, critical=fact.tag in ("forgetting", "isolation"),
+        source="made up for looking at the pages", story=_story(fact, query),
+    )  # fmt: skip
+
+
+def _story(fact: Fact, query: str) -> dict[str, Any]:
+    steps: list[dict[str, Any]] = [
+        {
+            "plant": [
+                {
+                    "id": "w1",
+                    "text": fact.old,
+                    "role": "user",
+                    "at": "2026-03-02T09:00:00+00:00",
+                    "user": "noor",
+                }
+            ]
+        },
+        {"session": "s-2026-05-19"},
+        {
+            "plant": [
+                {
+                    "id": "w2",
+                    "text": fact.new,
+                    "role": "user",
+                    "at": "2026-05-19T18:30:00+00:00",
+                    "user": "noor",
+                }
+            ]
+        },
+    ]
+    if fact.tag == "forgetting":
+        steps.append({"forget": ["w1"]})
+    expectations = [
+        {"kind": "any", "patterns": [fact.pattern]},
+        {"kind": "unwanted_first", "patterns": [fact.old[:18]]},
+    ]
+    return {
+        "background": "161 memories of the world software", "steps": steps, "query": query, "k": 5, "user": "noor",
+        "domains": [], "session": None, "leg": None, "abstain": False, "expectations": expectations,
+    }  # fmt: skip
+
+
+def _hostile_case() -> CaseRecord:
+    fact = Fact("odd", HOSTILE_CASE, HOSTILE, f"Second: {HOSTILE}", HOSTILE, "<script>.*")
+    return CaseRecord(
+        HOSTILE_CASE,
+        "deadbeef00000000",
+        HOSTILE,
+        tags=("odd", "<i>tag</i>"),
+        source=HOSTILE,
+        story=_story(fact, HOSTILE),
+    )
+
+
+# Outcomes -------------------------------------------------------------------------------------------------
+
+
+def _scores(passed: bool, rank: int | None, dice: random.Random) -> dict[str, float]:
+    unwanted = 0.0 if passed else dice.choice((0.0, 0.2, 0.2, 0.4))
+    return {
+        "pass": float(passed),
+        "recall@k": float(rank is not None),
+        "precision@k": 0.2 if rank else 0.0,
+        "mrr": 1 / rank if rank else 0.0,
+        "unwanted": unwanted,
+        "unwanted_first": float(not passed and unwanted > 0.2),
+        "returned_tokens": float(dice.randint(40, 75)),
+    }
+
+
+def _outcome(
+    case: CaseRecord, backend: Backend, passed: bool, dice: random.Random, told: bool
+) -> CaseOutcome:
+    rank = dice.choice((1, 1, 1, 2)) if passed else dice.choice((None, None, 3, 4))
+    failure = (
+        None
+        if passed
+        else ("stale fact first" if rank else dice.choice(("not stored", "stored but not returned")))
+    )
+    return CaseOutcome(
+        case.name, 1, "ok", failure, backend.ms * dice.uniform(0.8, 1.6), 1 + (dice.random() < 0.02), 5,
+        _scores(passed, rank, dice), _detail(case, rank, passed) if told else None,
+    )  # fmt: skip
+
+
+def _detail(case: CaseRecord, rank: int | None, passed: bool) -> dict[str, Any]:
+    planted = [memory for step in case.story["steps"] for memory in step.get("plant", ())]
+    texts: list[dict[str, Any]] = [
+        {"id": f"b{i}", "text": text} for i, text in enumerate(BACKGROUND, start=1)
+    ]
+    if rank:
+        texts.insert(rank - 1, {"id": "w2", "text": planted[1]["text"], "wanted": True})
+    texts.insert(0 if not passed else 3, {"id": "w1", "text": planted[0]["text"], "unwanted": True})
+    hits = [hit | {"score": round(0.84 - 0.06 * place, 2)} for place, hit in enumerate(texts[:5])]
+    return {"hits": hits} | ({} if passed else {"diagnosis": _diagnosis(rank)})
+
+
+def _diagnosis(rank: int | None) -> dict[str, Any]:
+    return {
+        "legs": {"keyword": 1, "vector": 7}, "counts": {"keyword": 168, "vector": 168}, "planted": 168,
+        "deep_rank": rank or 8, "stored": {"w2": True}, "calls": 5, "ms": 61.0, "error": None,
+    }  # fmt: skip
+
+
+def _error(case: CaseRecord) -> CaseOutcome:
+    return CaseOutcome(case.name, 1, "error", attempts=3, detail={"error": "HTTP 429: too many requests"})
+
+
+def _rollups(suite: SuiteRecord, outcomes: Sequence[CaseOutcome]) -> list[Rollup]:
+    tags = {case.name: case.tags for case in suite.cases}
+    groups: dict[str, list[CaseOutcome]] = {"": list(outcomes)}
+    for outcome in outcomes:
+        for tag in tags[outcome.case]:
+            groups.setdefault(tag, []).append(outcome)
+    return [row for tag, group in groups.items() for row in _rolled(tag, group)]
+
+
+def _rolled(tag: str, outcomes: Sequence[CaseOutcome]) -> Iterator[Rollup]:
+    answered = [outcome for outcome in outcomes if outcome.status == "ok"]
+    for metric in (*METRIC_NAMES, "returned_tokens"):
+        yield _rollup(metric, tag, [outcome.scores[metric] for outcome in answered])
+    yield _rollup("recall_ms", tag, [outcome.latency_ms or 0.0 for outcome in answered])
+    yield _rollup("error_rate", tag, [float(outcome.status == "error") for outcome in outcomes])
+
+
+def _rollup(metric: str, tag: str, values: Sequence[float]) -> Rollup:
+    n = len(values)
+    mean = sum(values) / n if n else 0.0
+    if METRICS[metric].kind == "share":
+        found = wilson(sum(values), n)
+        return Rollup(metric, tag, n, mean, found.low, found.high)
+    spread = (sum((value - mean) ** 2 for value in values) / max(n - 1, 1)) ** 0.5 / max(n, 1) ** 0.5
+    return Rollup(metric, tag, n, mean, mean - 2 * spread, mean + 2 * spread)
+
+
+# Nights ---------------------------------------------------------------------------------------------------
+
+
+class Fate:
+    """Which case passes on which backend in which night."""
+
+    def __init__(self, suite: SuiteRecord, nights: int) -> None:
+        self.names = [case.name for case in suite.cases]
+        self.upgrade, self.leak = nights * 2 // 3, nights // 2
+        able = {
+            b.name: {name for name in self.names if _dice(b.name, name).random() < b.skill} for b in BACKENDS
+        }
+        strong = [name for name in self.names if name in able["mem0"] and name in able["notes"]]
+        self.broken, self.leaking, self.flaky = (
+            strong[:3],
+            strong[4:10],
+            strong[11] if len(strong) > 11 else strong[-1],
+        )
+        self.able = able
+
+    def passes(self, backend: Backend, case: str, night: int) -> bool:
+        if case == self.flaky and backend.type not in ("nothing", "everything"):
+            return _dice(backend.name, case, night).random() < 0.6
+        if backend.name == "mem0" and case in self.broken:
+            return night < self.upgrade
+        if backend.name == "notes" and case in self.leaking:
+            return night < self.leak + 4 * self.leaking.index(case)
+        slip = _dice(backend.name, case, night).random() < (0.012 if backend.skill > 0.5 else 0)
+        return (case in self.able[backend.name]) != slip
+
+
+def _dice(*seed: object) -> random.Random:
+    return random.Random("/".join(map(str, seed)))
+
+
+def environment(backend: Backend, night: int, nights: int) -> dict[str, Any]:
+    """Packages that move on some nights: mem0's own on the night when its cases break."""
+    packages = {"numpy": f"2.4.{night // 20}", "pydantic": f"2.14.{night // 27}", "streamlit": "1.67.0"}
+    if backend.name == "mem0":
+        packages["mem0ai"] = "2.2.1" if night >= nights * 2 // 3 else "2.1.0"
+    return {
+        "python": "3.11.7",
+        "os": "Linux 6.1",
+        "embedder": {"name": "wordllama", "hash": "7d1f"},
+        "packages": packages,
+    }
+
+
+class Teller:
+    """Writes nights of runs."""
+
+    def __init__(self, db: Database, nights: int, cases: int) -> None:
+        self.db, self.nights, self.cases = db, nights, cases
+        self.fate = {suite.name: Fate(suite, nights) for suite in (golden(cases, edited=True), contract(14))}
+
+    def night(self, number: int, at: datetime) -> list[int]:
+        edited = number >= self.nights // 3
+        suites = golden(self.cases, edited=edited), contract(14)
+        ids = []
+        for minute, (suite, backend) in enumerate((s, b) for s in suites for b in BACKENDS):
+            with time_machine.travel(at + timedelta(minutes=3 * minute), tick=False):
+                ids.append(self.run(suite, backend, number))
+        return ids
+
+    def open(
+        self, suite: SuiteRecord, backend: Backend, night: int, token: int = 1, trigger: str = "nightly"
+    ) -> int:
+        version = writes.register_suite(self.db, suite)
+        row = writes.register_backend(self.db, backend.name, backend.type, {})
+        place = writes.register_environment(self.db, environment(backend, night, self.nights))
+        new = NewRun(version, row, place, trigger, token, len(suite.cases), 3, "1")
+        return writes.open_run(self.db, new)
+
+    def run(self, suite: SuiteRecord, backend: Backend, night: int) -> int:
+        run_id = self.open(suite, backend, night)
+        status, reason = self.ending(suite.name, backend.name, night)
+        outcomes = self.outcomes(suite, backend, night, status)
+        if outcomes:
+            writes.save_scenario(self.db, run_id, _scenario(outcomes), 1)
+        rollups = _rollups(suite, outcomes) if status == "whole" else []
+        with time_machine.travel(datetime.now(UTC) + timedelta(seconds=100), tick=False):
+            writes.close_run(self.db, run_id, status, rollups, reason, token=1)
+        return run_id
+
+    def ending(self, suite: str, backend: str, night: int) -> tuple[Any, str | None]:
+        if (suite, backend, night) == ("contract", "notes", self.nights - 1):
+            return "invalid", "5 of 14 answers were errors (HTTP 429), more than the limit of 10 %"
+        if (suite, backend, night) == ("golden", "dense", self.nights // 3):
+            return "void", "recall returned NoneType, not Recall"
+        if (suite, backend, night) == ("golden", "keyword", self.nights // 2):
+            return "interrupted", "the process that ran it ended or lost its lease"
+        return "whole", None
+
+    def outcomes(self, suite: SuiteRecord, backend: Backend, night: int, status: str) -> list[CaseOutcome]:
+        if status == "void":
+            return []
+        cases = suite.cases[:20] if status == "interrupted" else suite.cases
+        told = night >= self.nights - 3
+        dice = _dice(suite.name, backend.name, night)
+        fate = self.fate[suite.name]
+        found = [
+            _outcome(case, backend, fate.passes(backend, case.name, night), dice, told) for case in cases
+        ]
+        return [_error(case) for case in cases[:5]] + found[5:] if status == "invalid" else found
+
+
+def _scenario(outcomes: Sequence[CaseOutcome], name: str = "software-0") -> ScenarioOutcome:
+    return ScenarioOutcome(name, 1, "ok", 168, 310.0, 4.0, 0, 0, 0.0, 1, None, tuple(outcomes))
+
+
+def seed(
+    db: Database, *, nights: int = 60, cases: int = 40, end: datetime | None = None, running: bool = False
+) -> World:
+    """Fill an empty record. The last night ends before `end` (now)."""
+    last = (end or datetime.now(UTC)).replace(minute=0, second=0, microsecond=0) - timedelta(hours=2)
+    dates = [last - timedelta(days=nights - 1 - night) for night in range(nights)]
+    teller = Teller(db, nights, cases)
+    ids = [teller.night(number, at) for number, at in enumerate(dates)]
+    _happenings(db, dates)
+    fate = teller.fate["golden"]
+    under_way = _start_one(teller) if running else None
+    return World(dates, fate.broken, fate.leaking, fate.flaky, ids[-1][-1], under_way)
+
+
+def _happenings(db: Database, nights: Sequence[datetime]) -> None:
+    third = len(nights) // 3
+    writes.add_mark(db, "agent 4.12", nights[third] - timedelta(hours=9), "deploy")
+    writes.add_mark(db, "mem0ai 2.1.0 → 2.2.1", nights[2 * third] - timedelta(hours=12), "upgrade")
+    writes.add_mark(db, "RRF weights", nights[third // 2] - timedelta(hours=5), "intended")
+    writes.add_mark(db, "<b>odd</b> mark", nights[-4] - timedelta(hours=5), "mark")
+    writes.record_schedule(db, "nightly", nights[-1] + timedelta(days=1), True)
+    writes.write_expected(
+        db,
+        "nightly",
+        [nights[-1] + timedelta(days=day) for day in range(1, 9)],
+        nights[-1] + timedelta(days=9),
+    )
+    writes.beat(db, "collector", 4711, "here")
+
+
+def _start_one(teller: Teller) -> int:
+    """A run that is going on, its lease held for an hour."""
+    hybrid = next(backend for backend in BACKENDS if backend.name == "hybrid")
+    token = writes.acquire_lease(teller.db, writes.backend_lease(hybrid.name), "seed", 3600)
+    assert token is not None
+    suite = golden(teller.cases, edited=True)
+    run_id = teller.open(suite, hybrid, teller.nights - 1, token, "after deploy")
+    done = teller.outcomes(suite, hybrid, teller.nights - 1, "interrupted")
+    writes.save_scenario(teller.db, run_id, _scenario(done), token)
+    return run_id
+
+
+if __name__ == "__main__":
+    print(seed(open_database(f"sqlite:///{sys.argv[1]}"), running=True))  # noqa: T201
