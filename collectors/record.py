@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from collectors.backend import Hit, Observation
+from collectors.backend import Hit, Observation, Usage
 from collectors.scenario import Answer, Played
 from collectors.scorers import Evidence
 from collectors.suite import (
@@ -58,7 +57,7 @@ def story(probe: Probe) -> dict[str, Any]:
         "session": probe.session,
         "leg": probe.leg,
         "abstain": probe.abstain,
-        "expectations": [_without_empty(asdict(expectation)) for expectation in probe.expectations],
+        "expectations": [_told(expectation) for expectation in probe.expectations],
     }
 
 
@@ -79,14 +78,22 @@ def _step(step: Step) -> dict[str, Any]:
 
 
 def _memory(memory: Memory) -> dict[str, Any]:
-    fields = _without_empty({name: getattr(memory, name) for name in Memory.__slots__})
     return {
-        name: value.isoformat() if isinstance(value, datetime) else value for name, value in fields.items()
+        name: value.isoformat() if isinstance(value, datetime) else value
+        for name, value in _told(memory).items()
     }
 
 
+def _told(words: Memory | Expectation | Usage) -> dict[str, Any]:
+    """The fields that say something, uncopied: `asdict` would copy each value of every case."""
+    return _without_empty({name: getattr(words, name) for name in words.__slots__})
+
+
+_EMPTY: tuple[Any, ...] = (None, (), {}, "")
+
+
 def _without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value not in (None, (), {}, "")}
+    return {name: value for name, value in fields.items() if value not in _EMPTY}
 
 
 def asked(case: str, told: Mapping[str, Any]) -> Probe:
@@ -145,7 +152,7 @@ def _detail(answer: Answer) -> dict[str, Any]:
             "reply": seen.reply,
             "error": seen.error,
             "skipped": seen.skipped,
-            "usage": _without_empty({n: v for n, v in asdict(seen.usage).items() if v}),
+            "usage": {name: value for name, value in _told(seen.usage).items() if value},
             "diagnosis": answer.diagnosis._asdict() if answer.diagnosis else None,
         }
     )
@@ -162,8 +169,11 @@ def _hit(rank: int, hit: Hit, evidence: Evidence | None) -> dict[str, Any]:
     return _without_empty(told) | {name: True for name, holds in marks.items() if holds}
 
 
+_JSON_SAFE = (str, int, float, bool, type(None))
+
+
 def _json_safe(value: Any) -> Any:
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
+    return value if isinstance(value, _JSON_SAFE) else str(value)
 
 
 def observed(detail: Mapping[str, Any]) -> Observation:

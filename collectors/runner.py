@@ -123,6 +123,10 @@ class _Run:
     run_id: int = 0
     done: int = 0
     errors: int = 0
+    total: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.total = self.plan.trials * sum(1 for _ in self.plan.suite.probes)
 
     def run(self, resume: int | None) -> RunOutcome:
         broken, environment = self._prepare()
@@ -164,7 +168,7 @@ class _Run:
                 environment_id=writes.register_environment(self.db, environment) if environment else None,
                 trigger=plan.trigger,
                 token=self.lease.token,
-                cases_total=plan.trials * sum(1 for _ in suite.probes),
+                cases_total=self.total,
                 scenarios_total=plan.trials * len(suite.scenarios),
                 scorer_version=SCORER_VERSION,
                 subset=plan.subset,
@@ -227,8 +231,7 @@ class _Run:
     def _limits(self, scenario: Scenario) -> CallLimits:
         """The run's diagnoses are shared out over its scenarios by their number of probes."""
         limits = self.plan.limits
-        total = self.plan.trials * sum(1 for _ in self.plan.suite.probes)
-        share = ceil(limits.max_diagnoses * len(scenario.probes) / max(total, 1))
+        share = ceil(limits.max_diagnoses * len(scenario.probes) / max(self.total, 1))
         return CallLimits(limits.timeout_s, limits.attempts, share)
 
     def _save(self, job: Job, played: Played) -> None:
@@ -239,10 +242,8 @@ class _Run:
         self._report()
 
     def _report(self) -> None:
-        total = self.plan.trials * sum(1 for _ in self.plan.suite.probes)
-        self.on_progress(
-            Progress(self.run_id, self.plan.suite.name, self.plan.backend.name, self.done, total, self.errors)
-        )
+        suite, backend = self.plan.suite.name, self.plan.backend.name
+        self.on_progress(Progress(self.run_id, suite, backend, self.done, self.total, self.errors))
 
     # The end
 
