@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar, cast
 
 import stamina
 
@@ -36,7 +36,7 @@ class Timed(NamedTuple):
     ms: float
 
 
-Reply = SimpleQueue[Timed | BaseException]
+Reply = SimpleQueue[Timed | Exception]
 
 
 class Line:
@@ -45,6 +45,7 @@ class Line:
 
     def __init__(self, timeout_s: float, stop: threading.Event) -> None:
         self.timeout_s, self.stop = timeout_s, stop
+        self._hangs = False
         self._jobs: SimpleQueue[tuple[Callable[[], Any], Reply] | None] = SimpleQueue()
         threading.Thread(target=self._work, name="memtrend-calls", daemon=True).start()
 
@@ -55,22 +56,27 @@ class Line:
 
     def __call__(self, call: Callable[[], Any]) -> Timed:
         """Raises what the call raises, `CallTimeout`, or `Stopped`."""
+        if self.stop.is_set():
+            raise Stopped
+        if self._hangs:
+            raise CallTimeout("not called, since an earlier call still hangs")
         # A queue of its own for each call, so that a late answer meets no later question; a Future would
         # do the same at three times the cost, which a backend in memory feels.
         reply: Reply = SimpleQueue()
         self._jobs.put((call, reply))
         made = self._awaited(reply)
-        if isinstance(made, BaseException):
+        if isinstance(made, Exception):
             raise made
         return made
 
-    def _awaited(self, reply: Reply) -> Timed | BaseException:
+    def _awaited(self, reply: Reply) -> Timed | Exception:
         deadline = time.monotonic() + self.timeout_s
         while True:
             left = deadline - time.monotonic()
             with suppress(Empty):
                 return reply.get(timeout=max(0.0, min(POLL_S, left)))
             if left <= 0:
+                self._hangs = True
                 raise CallTimeout(f"no answer within {self.timeout_s:g} s")
             if self.stop.is_set():
                 self._wait_for_the_last(reply, min(deadline, time.monotonic() + GRACE_S))
@@ -85,12 +91,14 @@ class Line:
         self._jobs.put(None)
 
 
-def _made(call: Callable[[], Any]) -> Timed | BaseException:
+def _made(call: Callable[[], Any]) -> Timed | Exception:
     started = time.perf_counter()
     try:
         value = call()
-    except BaseException as error:  # noqa: BLE001  whatever a backend raises belongs to its caller
+    except Exception as error:  # noqa: BLE001  whatever a backend raises belongs to its caller
         return error
+    except BaseException as error:  # noqa: BLE001  an SDK that calls sys.exit() must not end the run
+        return BackendError(describe(error), permanent=True)
     return Timed(value, (time.perf_counter() - started) * 1000)
 
 
@@ -129,37 +137,59 @@ def attempt(line: Line, call: Callable[[], Any], attempts: int) -> Attempted:
     return Attempted(timed.value, timed.ms, made, None)
 
 
+class _Slot:
+    """Where one handle is opened, once. `lock` is held while it is being opened."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.backend: Backend | None = None
+
+
 class Instance:
-    """A configured backend with at most one open handle that is handed out. After a call that hung the
-    handle is abandoned: scenarios in flight keep theirs, later ones get a new one."""
+    """A configured backend with at most one open handle that is handed out. After a call that hung, which
+    may be the opening itself, the handle is abandoned: scenarios in flight keep theirs, later ones get a
+    new one."""
 
     def __init__(
         self, config: BackendConfig, open: Callable[[BackendConfig], Backend] = open_backend
     ) -> None:
         self.config, self._open = config, open
-        self._lock = threading.Lock()
-        self._current: Backend | None = None
+        self._slot = _Slot()
 
     def handle(self) -> Backend:
-        with self._lock:
-            if self._current is None:
-                self._current = self._open(self.config)
-            return self._current
+        slot = self._slot
+        with slot.lock:
+            if slot.backend is None:
+                slot.backend = self._open(self.config)
+            return slot.backend
 
     def abandon(self) -> None:
-        with self._lock:
-            self._current = None
+        self._slot = _Slot()
 
     def close(self) -> None:
-        with self._lock:
-            current, self._current = self._current, None
-        if current is not None:
-            current.close()
+        slot, self._slot = self._slot, _Slot()
+        if slot.backend is not None:
+            slot.backend.close()
+
+
+class _OnLine:
+    def __init__(self, backend: Backend, line: Line) -> None:
+        self._backend, self._line = backend, line
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._backend, name)
+        if not callable(found):
+            return found
+        return lambda *given, **named: self._line(lambda: found(*given, **named)).value
+
+
+def on_line(backend: Backend, line: Line) -> Backend:
+    """The backend, its verbs called on the line: each may take its time, and hang."""
+    return cast(Backend, _OnLine(backend, line))
 
 
 def describe(error: BaseException) -> str:
     """`Kind: message`, first 500 characters. Our own errors speak for themselves."""
     text = str(error) or "no message"
-    return (text if isinstance(error, BackendError | CallTimeout) else f"{type(error).__name__}: {text}")[
-        :500
-    ]
+    said = text if isinstance(error, BackendError | CallTimeout) else f"{type(error).__name__}: {text}"
+    return said[:500].encode("utf-8", "replace").decode()  # no record can hold a lone surrogate
