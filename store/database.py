@@ -18,7 +18,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import URL, Connection, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from store.errors import StoreError
 
@@ -75,7 +75,7 @@ class Database:
     def _plain_errors(self, doing: str) -> Iterator[None]:
         try:
             yield
-        except SQLAlchemyError as error:
+        except (SQLAlchemyError, sqlite3.Error) as error:
             raise DatabaseError(f"cannot {doing} {self.url_public}: {_reason(error)}") from error
 
 
@@ -151,8 +151,6 @@ def _use_wal(database: Database) -> None:
         raw = database._engine.raw_connection()
         try:
             _until_not_busy(lambda: _set_file_modes(raw.cursor()))
-        except sqlite3.Error as error:
-            raise DBAPIError("PRAGMA journal_mode", None, error) from error
         finally:
             raw.close()
 
@@ -234,8 +232,8 @@ _REASONS = {
 }
 
 
-def _reason(error: SQLAlchemyError) -> str:
-    original = getattr(error, "orig", None)
+def _reason(error: Exception) -> str:
+    original = getattr(error, "orig", error)
     if not isinstance(original, sqlite3.Error):
         return f"{type(error).__name__}: {error}"
     return _REASONS.get(_code(original), str(original))

@@ -427,7 +427,7 @@ _SAID = {
     "missing": "missing",
     "model_type": "must be a table",
     "dict_type": "must be a table",
-    "string_pattern_mismatch": "a name begins with a letter or digit; dots, dashes and underscores may follow",
+    "string_pattern_mismatch": "a name is letters or digits first; dots, dashes and underscores may follow",
     "too_short": "must not be empty",
 }
 

@@ -225,7 +225,7 @@ def overview(db: Database) -> list[OverviewRow]:
             id_ for state in states.values() for id_ in (state.latest, state.last_whole, state.running) if id_
         }
         rows = {row.id: row for row in select_runs(connection, [m.run.c.id.in_(ids)])}
-        points = {suite: _recent_points(connection, suite) for suite, _ in states}
+        points = {suite: _recent_points(connection, suite) for suite in {suite for suite, _ in states}}
     return [
         _overview_row(state, rows, points[suite].get(state.backend, []))
         for (suite, _), state in states.items()

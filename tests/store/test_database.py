@@ -1,0 +1,251 @@
+"""Opening a record, its transactions, and its errors in plain words."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+
+import pytest
+
+from store import database, writes
+from store.database import REVISIONS, Database, DatabaseError, open_database
+
+SPAWN = multiprocessing.get_context("spawn")
+FORK = multiprocessing.get_context("fork")
+
+
+def _tables(path: Path) -> set[str]:
+    connection = sqlite3.connect(path)
+    names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    connection.close()
+    return names
+
+
+def test_a_new_file_is_set_up_for_many_processes(db: Database) -> None:
+    """A record is in WAL mode, waits for locks, checks foreign keys, and can give space back later."""
+    with db.read() as connection:
+        pragmas = ("journal_mode", "busy_timeout", "foreign_keys", "auto_vacuum", "synchronous")
+        values = [connection.exec_driver_sql(f"PRAGMA {pragma}").scalar() for pragma in pragmas]
+    assert values == ["wal", 10_000, 1, 2, 1]
+
+
+def test_opening_again_changes_nothing(url: str, tmp_path: Path) -> None:
+    """A record that is up to date is opened without a write."""
+    open_database(url).close()
+    before = (tmp_path / "record.db").read_bytes()
+    open_database(url).close()
+    assert (tmp_path / "record.db").read_bytes() == before
+
+
+def test_alembic_is_imported_only_to_migrate(url: str) -> None:
+    """Opening a record that is up to date does not pay for loading alembic."""
+    open_database(url).close()
+    script = "import sys; import store.database as d; d.open_database(sys.argv[1]); print('alembic' in sys.modules)"
+    said = subprocess.run([sys.executable, "-c", script, url], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "False"
+
+
+def _open_together(url: str, barrier: Barrier) -> None:
+    barrier.wait(30)
+    open_database(url).close()
+
+
+def test_six_processes_open_a_new_file_at_once(url: str, tmp_path: Path) -> None:
+    """Six processes that open a new record at the same moment all succeed, and it is migrated once."""
+    barrier = SPAWN.Barrier(6)
+    openers = [SPAWN.Process(target=_open_together, args=(url, barrier)) for _ in range(6)]
+    for opener in openers:
+        opener.start()
+    for opener in openers:
+        opener.join(60)
+    assert [opener.exitcode for opener in openers] == [0] * 6
+    connection = sqlite3.connect(tmp_path / "record.db")
+    assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(REVISIONS[-1],)]
+    assert connection.execute("PRAGMA auto_vacuum").fetchone() == (2,)
+    connection.close()
+
+
+def test_a_failed_migration_leaves_nothing(url: str, tmp_path: Path) -> None:
+    """A migration that fails half-way says so and leaves no table behind."""
+    connection = sqlite3.connect(tmp_path / "record.db")
+    connection.execute("CREATE VIEW score AS SELECT 1 AS one")  # in the way of a table in the middle
+    connection.close()
+    with pytest.raises(
+        DatabaseError, match=r"cannot upgrade .*record\.db.* from revision none .*nothing was changed"
+    ):
+        open_database(url)
+    assert _tables(tmp_path / "record.db") == set()
+
+
+def test_a_newer_revision_is_refused(url: str, tmp_path: Path) -> None:
+    """A record of a newer memtrend is left alone, with the way out."""
+    open_database(url).close()
+    connection = sqlite3.connect(tmp_path / "record.db")
+    with connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    with pytest.raises(DatabaseError, match=r"newer memtrend \(revision 9999.*upgrade memtrend"):
+        open_database(url)
+
+
+def test_tables_of_others_are_refused(url: str, tmp_path: Path) -> None:
+    """A database of another program is never migrated into."""
+    connection = sqlite3.connect(tmp_path / "record.db")
+    connection.execute("CREATE TABLE customers (id INTEGER)")
+    connection.close()
+    with pytest.raises(DatabaseError, match=r"customers.*not a record of memtrend.*database\.url"):
+        open_database(url)
+    assert _tables(tmp_path / "record.db") == {"customers"}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("memtrend.db", "not a URL; write it as sqlite:///memtrend.db"),
+        ("postgresql://user:hush@host/db", "'postgresql' cannot hold the record"),
+        ("sqlite://", "names no file"),
+        ("sqlite:///:memory:", "names no file"),
+    ],
+)
+def test_urls_that_cannot_be(given: str, said: str) -> None:
+    """A URL that names no SQLite file is refused with one that does, and no password is shown."""
+    with pytest.raises(DatabaseError) as error:
+        open_database(given)
+    assert said in str(error.value)
+    assert "hush" not in str(error.value)
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    """A folder that does not exist is named, and not made."""
+    with pytest.raises(DatabaseError, match=r"the folder .*nowhere does not exist"):
+        open_database(f"sqlite:///{tmp_path / 'nowhere' / 'record.db'}")
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_what_is_no_database_is_refused(url: str, tmp_path: Path) -> None:
+    """A text file is not taken for a record, and stays as it is."""
+    (tmp_path / "record.db").write_text("the shopping list\n" * 100)
+    with pytest.raises(DatabaseError, match="not an SQLite database; name another file"):
+        open_database(url)
+    assert (tmp_path / "record.db").read_text().startswith("the shopping list")
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    """A folder in the place of the file is an error in words."""
+    with pytest.raises(DatabaseError, match="cannot be opened; check"):
+        open_database(f"sqlite:///{tmp_path}")
+
+
+def _add_mark_as_nobody(url: str, said: Connection) -> None:
+    if os.geteuid() == 0:  # root may write anything
+        os.seteuid(65534)
+    try:
+        writes.add_mark(open_database(url), "deploy")
+    except DatabaseError as error:
+        said.send(str(error))
+
+
+def test_a_read_only_file_is_named() -> None:
+    """A file that this user may not write gives an error that says so."""
+    with tempfile.TemporaryDirectory() as folder:  # not below pytest's own, which only its user may enter
+        url = f"sqlite:///{folder}/record.db"
+        open_database(url).close()
+        os.chmod(f"{folder}/record.db", 0o444)
+        os.chmod(folder, 0o555)
+        receiver, sender = FORK.Pipe(duplex=False)
+        child = FORK.Process(target=_add_mark_as_nobody, args=(url, sender))
+        child.start()
+        child.join(30)
+        assert receiver.poll(), "it was written"
+        os.chmod(folder, 0o755)
+    assert "read-only; make the file and its folder writable" in receiver.recv()
+
+
+def test_a_lock_held_too_long_is_named(
+    db: Database, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer that waits in vain for another process says so, and what to do."""
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.05)
+    other = open_database(url)
+    with db.write(), pytest.raises(DatabaseError, match="another process held the write lock"), other.write():
+        pass
+    other.close()
+
+
+def test_a_transaction_that_raises_leaves_nothing(db: Database) -> None:
+    """Whatever is raised inside a write, none of it is stored."""
+
+    def write_and_fail() -> None:
+        with db.write() as connection:
+            connection.exec_driver_sql("INSERT INTO scorer (version) VALUES ('1')")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_and_fail()
+    with db.read() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM scorer").scalar() == 0
+
+
+def test_a_reader_sees_one_state(db: Database, url: str) -> None:
+    """Two questions in one read agree, though another process writes in between."""
+    other = open_database(url)
+    count = "SELECT count(*) FROM scorer"
+    with db.read() as connection:
+        before = connection.exec_driver_sql(count).scalar()
+        with other.write() as writer:
+            writer.exec_driver_sql("INSERT INTO scorer (version) VALUES ('1')")
+        assert connection.exec_driver_sql(count).scalar() == before
+    other.close()
+
+
+FILL_UP = """
+import resource
+import sys
+from store import writes
+from store.database import DatabaseError, open_database
+from store.records import CaseOutcome, CaseRecord, NewRun, ScenarioOutcome, SuiteRecord
+
+db = open_database(sys.argv[1])
+names = [f"c{i}" for i in range(50)]
+version = writes.register_suite(
+    db, SuiteRecord("s", "golden", "own", "1", 0, tuple(CaseRecord(name, "h", "?") for name in names))
+)
+backend = writes.register_backend(db, "b", "keyword", {})
+run = writes.open_run(db, NewRun(version, backend, None, "cli", 1, 50, 1, "1"))
+resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+stored = 0
+try:
+    while True:
+        score, detail = {"pass": 1.0}, {"reply": "x" * 200}
+        cases = tuple(CaseOutcome(name, stored, "ok", scores=score, detail=detail) for name in names)
+        writes.save_scenario(db, run, ScenarioOutcome("one", stored, "ok", cases=cases), 1)
+        stored += 1
+except DatabaseError as error:
+    print(stored, error, sep="\\n")
+"""
+
+
+def test_a_full_disk_is_named_and_breaks_nothing(url: str, tmp_path: Path) -> None:
+    """When no space is left, the error says so, and the record holds exactly what was stored before."""
+    said = subprocess.run([sys.executable, "-c", FILL_UP, url], capture_output=True, text=True)
+    assert said.returncode == 0, said.stderr
+    stored, error = said.stdout.splitlines()
+    assert "record.db" in error
+    assert "the disk failed or is full" in error or "no space left" in error
+    connection = sqlite3.connect(tmp_path / "record.db")
+    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    counts = [
+        connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+        for table in ("scenario_result", "case_result", "score", "detail")
+    ]
+    assert int(stored) > 0
+    assert counts == [int(stored), *[50 * int(stored)] * 3]
+    assert connection.execute("SELECT cases_done FROM run").fetchone() == (50 * int(stored),)
+    connection.close()
