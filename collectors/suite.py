@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib import import_module
@@ -222,15 +222,21 @@ def load(config: SuiteConfig) -> Suite:
 
 
 def _refuse_empty_or_doubled(suite: Suite) -> None:
-    seen: set[str] = set()
-    for probe in suite.probes:
-        if probe.case in seen:
-            raise SuiteError(f"suite {suite.name}: case id {probe.case!r} occurs twice; ids must be unique")
-        seen.add(probe.case)
-    if not seen:
+    cases = [probe.case for probe in suite.probes]
+    if not cases:
         raise SuiteError(
             f"suite {suite.name}: no cases in {suite.path}; check the path and the selected tags"
         )
+    _refuse_doubled(suite.name, "case", cases)
+    _refuse_doubled(suite.name, "scenario", [scenario.id for scenario in suite.scenarios])
+
+
+def _refuse_doubled(suite: str, what: str, ids: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for id in ids:
+        if id in seen:
+            raise SuiteError(f"suite {suite}: {what} id {id!r} occurs twice; ids must be unique")
+        seen.add(id)
 
 
 def digest(value: Any) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -56,7 +56,6 @@ class World:
         self.name = name
         self.memories = tuple(memories)
         self.user = memories[0].user
-        self.ids = {memory.id for memory in memories}
 
     @cached_property
     def digest(self) -> str:
@@ -75,7 +74,10 @@ def read(config: SuiteConfig) -> tuple[Scenario, ...]:
     for source in sources:
         (alone if source.case.own_namespace else shared[source.case.world or ""]).append(source)
     groups = [group for name, members in sorted(shared.items()) for group in _grouped(worlds[name], members)]
-    return (*groups, *(_lone_scenario(source, worlds.get(source.case.world or "")) for source in alone))
+    lone = [_lone_scenario(source, worlds.get(source.case.world or "")) for source in alone]
+    for scenario in (*groups, *lone):
+        _refuse_doubled_memories(config.name, scenario)
+    return (*groups, *lone)
 
 
 def _selected(tags: Sequence[str], config: SuiteConfig) -> bool:
@@ -151,7 +153,7 @@ def _lines(files: Sequence[Path], problems: list[str]) -> Iterator[tuple[str, di
             if not line.strip():
                 continue
             try:
-                value = json.loads(line)
+                value = _parsed(line)
             except (ValueError, RecursionError) as error:
                 problems.append(f"{path}:{number}: line: should be one JSON object: {error}")
                 continue
@@ -159,6 +161,33 @@ def _lines(files: Sequence[Path], problems: list[str]) -> Iterator[tuple[str, di
                 yield f"{path}:{number}", value
             else:
                 problems.append(f"{path}:{number}: line: should be a JSON object, not {type(value).__name__}")
+
+
+MAX_DEPTH = 32
+"""Levels of a line. Much deeper, and what comes later would run out of stack."""
+
+
+def _parsed(line: str) -> Any:
+    """The line's JSON value. Raises ValueError also for what Python alone reads as JSON, or would drop in
+    silence: NaN, half a surrogate pair, a field written twice."""
+    value = json.loads(line, object_pairs_hook=_once)
+    if _depth(value) > MAX_DEPTH:
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
+    json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    return value
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = sorted(name for name, n in Counter(name for name, _ in pairs).items() if n > 1)
+        raise ValueError(f"{', '.join(map(repr, twice))} stands twice in one object")
+    return found
+
+
+def _depth(value: Any) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + max(map(_depth, inner), default=0)
 
 
 def _refuse(what: str, problems: Sequence[str], shown: int = 20) -> None:
@@ -192,12 +221,29 @@ def _planted(steps: Sequence[Step]) -> Iterator[Memory]:
 
 
 def _lone_scenario(source: Source, world: World | None) -> Scenario:
-    near = world.near(source.case.near) if world else ()
-    if world and source.case.near and not near:
-        raise SuiteError(f"{source.where}: near: nothing in world {world.name!r} matches {source.case.near}")
-    background = near if source.case.near else world.memories if world else ()
+    background = _background(source, world) if world else ()
     steps, _ = _compile(source, world, background)
     return Scenario(source.case.id, (Plant(background), *steps) if background else tuple(steps))
+
+
+def _background(source: Source, world: World) -> tuple[Memory, ...]:
+    if not source.case.near:
+        return world.memories
+    idle = [pattern for pattern in source.case.near if not world.near([pattern])]
+    if idle:
+        raise SuiteError(f"{source.where}: near: nothing in world {world.name!r} matches {', '.join(idle)}")
+    return world.near(source.case.near)
+
+
+def _refuse_doubled_memories(suite: str, scenario: Scenario) -> None:
+    """Two ids that differ as written may be one with the case's id before them: a/b + c and a + b/c."""
+    planted = Counter(memory.id for memory in _planted(scenario.steps))
+    doubled = sorted(id for id, n in planted.items() if n > 1)
+    if doubled:
+        raise SuiteError(
+            f"suite {suite}: {', '.join(doubled)} would be planted twice in scenario {scenario.id!r}; "
+            "ids of cases and memories should differ without their slashes too"
+        )
 
 
 class Compiled(NamedTuple):
@@ -289,7 +335,7 @@ class _Compiler:
             cluster=case.cluster,
             tags=tuple(dict.fromkeys(case.tags)),
             source=case.source,
-            hash=digest([self.raw, self.context, suffix]),
+            hash=digest([self.raw, self.user, self.context, suffix]),
             background=self.background,
             story=tuple(self.story),
         )

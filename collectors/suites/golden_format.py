@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import Annotated, Any
 
@@ -14,7 +14,6 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
-    PositiveInt,
     Tag,
     ValidationError,
     model_validator,
@@ -26,7 +25,7 @@ from collectors.matching import compiled
 def _pattern(text: str) -> str:
     try:
         compiled(text)
-    except regex.error as error:
+    except (regex.error, RecursionError) as error:
         raise ValueError(f"is not a regular expression: {error}") from None
     return text
 
@@ -39,8 +38,6 @@ def _moment(value: Any) -> Any:
         moment = datetime.fromisoformat(value)
     except ValueError:
         raise ValueError("should be an ISO date or time such as 2026-03-04 or 2026-03-04T09:30:00Z") from None
-    if len(value) == len("2026-03-04"):
-        moment = datetime.combine(date.fromisoformat(value), time(), UTC)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
@@ -50,9 +47,18 @@ def _not_blank(text: str) -> str:
     return text
 
 
+def _true(value: bool) -> bool:
+    if not value:
+        raise ValueError("should be true")
+    return value
+
+
+MAX_K = 10_000
+
 Text = Annotated[str, AfterValidator(_not_blank)]
 Pattern = Annotated[Text, AfterValidator(_pattern)]
 Moment = Annotated[datetime, BeforeValidator(_moment)]
+FileName = Annotated[str, Field(pattern=r"^\w[\w.-]{0,99}$")]
 
 
 class Line(BaseModel):
@@ -74,6 +80,8 @@ class Write(Line):
     @model_validator(mode="before")
     @classmethod
     def _from_string(cls, value: Any) -> Any:
+        if not isinstance(value, str | dict):
+            raise ValueError("should be a string, or an object with a text")
         return {"text": value} if isinstance(value, str) else value
 
 
@@ -89,7 +97,7 @@ class Asked(Line):
     only_ids: list[Text] | None = None
     at_most: Annotated[int, Field(ge=0)] | None = None
     abstain: bool = False
-    k: PositiveInt = 5
+    k: Annotated[int, Field(gt=0, le=MAX_K)] = 5
     leg: Text | None = None
     user: Text | None = None
     domains: list[Text] = []
@@ -131,7 +139,7 @@ class SessionStep(Line):
 
 
 class ReopenStep(Line):
-    reopen: Annotated[bool, AfterValidator(lambda value: value)]
+    reopen: Annotated[bool, AfterValidator(_true)]
 
 
 class ProbeStep(Asked):
@@ -184,7 +192,7 @@ class Case(Asked):
     source: str = ""
     critical: bool = False
     cluster: Text | None = None
-    world: Text | None = None
+    world: FileName | None = None
     near: list[Text] = []
 
     @model_validator(mode="after")
@@ -219,6 +227,19 @@ def explain(error: ValidationError) -> list[str]:
     for item in error.errors(include_url=False, include_context=False):
         path = [str(part) for part, _ in groupby(item["loc"])]  # pydantic names a step twice: tag and field
         message = item["msg"].removeprefix("Value error, ")
-        hint = f"; known fields: {', '.join(Case.model_fields)}" if item["type"] == "extra_forbidden" else ""
-        found.append(f"{'.'.join(path) or 'case'}: {message}{hint}")
+        if item["type"] == "extra_forbidden":
+            known = _object_of(item["loc"], error.title).model_fields
+            message = f"is not a field here; known fields: {', '.join(known)}"
+        found.append(f"{'.'.join(path) or 'line'}: {message}")
     return found
+
+
+def _object_of(path: tuple[int | str, ...], line: str) -> type[Line]:
+    """What the field at the path is a field of; `line` names the model of the whole line."""
+    match path:
+        case (*_, "writes" | "plant", int(), _):
+            return Write
+        case ("steps", int(), str(word), *_):
+            return STEPS[word]
+        case _:
+            return Write if line == Write.__name__ else Case
