@@ -6,6 +6,7 @@ ARGS ?=
 INSTALL = $(PYTHON) scripts/install.py
 # Everything that some test, check or figure needs.
 WORKSHOP = bench build lint mem0 minilm test
+BENCHMARKS = $(filter-out benchmarks/measure.py, $(wildcard benchmarks/*.py))
 
 .PHONY: help install up test lint lock bench screenshots clean python
 
@@ -35,9 +36,9 @@ lock: python ## compile requirements.lock; ARGS=--upgrade moves it to the newest
 	@$(INSTALL) lint
 	@$(PYTHON) scripts/lock.py $(ARGS)
 
-bench: python ## print the figures of benchmarks/
+bench: python ## print the figures of benchmarks/; fails when a bar is missed
 	@$(INSTALL) $(WORKSHOP)
-	@set -e; for script in benchmarks/bench_*.py; do .venv/bin/python "$$script" $(ARGS); done
+	@failed=0; for script in $(BENCHMARKS); do echo "$$script" >&2; .venv/bin/python "$$script" $(ARGS) || failed=1; done; exit $$failed
 
 screenshots: python ## draw every page with Chromium
 	@$(INSTALL) --browser $(WORKSHOP)

@@ -1,0 +1,75 @@
+"""What starting costs: the words of a suite, which a worker imports, and the command line.
+
+Each figure is the median over fresh processes, by the wall's clock, nothing subtracted; beside it stand an
+empty Python, and another program's help in the same environment.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from measure import ROOT, Bar, fresh, parser, tell
+
+WORDS = "import collectors.suite, collectors.backend"
+LOADED = f"import json, sys; old = {{*sys.modules}}; {WORDS}; print(json.dumps([*{{*sys.modules}} - old]))"
+IMPORT_S = 0.3
+HELP_S = 0.6
+
+PYTHON = sys.executable
+SCRIPTS = Path(sys.executable).parent
+
+COMMANDS = {
+    "python -c pass": [PYTHON, "-c", "pass"],
+    f"python -c '{WORDS}'": [PYTHON, "-c", WORDS],
+    "memtrend --help": [str(SCRIPTS / "memtrend"), "--help"],
+    "streamlit --help": [str(SCRIPTS / "streamlit"), "--help"],
+}
+EMPTY, IMPORT, HELP, OTHER = COMMANDS
+
+
+def main() -> int:
+    options = parser(__doc__)
+    options.add_argument("--times", type=int, default=7, help="processes a command")
+    arguments = options.parse_args()
+    seconds = _medians(arguments.times)
+    foreign = foreign_modules()
+    bars = [
+        Bar("import_seconds", round(seconds[IMPORT], 3), IMPORT_S),
+        Bar("import_loads_packages", len(foreign), 0),
+        Bar("help_seconds", round(seconds[HELP], 3), HELP_S),
+    ]
+    return tell(arguments.json, _lines(seconds, foreign), bars)
+
+
+def _medians(times: int) -> dict[str, float]:
+    """Each command in turn, so that what else the machine does weighs on all of them."""
+    rounds = [{name: _seconds(command) for name, command in COMMANDS.items()} for _ in range(times)]
+    return {name: statistics.median(found[name] for found in rounds) for name in COMMANDS}
+
+
+def _seconds(command: Sequence[str]) -> float:
+    begin = time.perf_counter()
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - begin
+
+
+def foreign_modules() -> list[str]:
+    """Top names that the import loads, and that are neither Python's nor ours: no SDK may be among them."""
+    tops = {name.partition(".")[0] for name in fresh("-c", LOADED)}
+    return sorted(tops - sys.stdlib_module_names - {"collectors"})
+
+
+def _lines(seconds: dict[str, float], foreign: list[str]) -> Iterator[str]:
+    for name, found in seconds.items():
+        yield f"{name}: {found:.3f} s, {found / seconds[EMPTY]:.1f} x an empty Python"
+    yield f"memtrend's help beside streamlit's: {seconds[HELP] / seconds[OTHER]:.2f}"
+    yield f"packages that the import loads: {', '.join(foreign) or 'none'}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
