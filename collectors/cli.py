@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import signal
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -19,11 +18,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 if TYPE_CHECKING:
+    from collectors.runs import Stop
+    from store.database import Database
     from store.settings import Settings
 
-    from store.database import Database
-
-BAD, USAGE, NO_ANSWER, INTERRUPTED = 1, 2, 3, 130
+BAD, USAGE, NO_ANSWER = 1, 2, 3
+STATUSES = ["running", "whole", "invalid", "void", "interrupted"]
 
 app = typer.Typer(
     name="memtrend",
@@ -78,43 +78,35 @@ def options(
 def main() -> None:
     """Entry of the `memtrend` script: no traceback without --debug."""
     try:
-        app(standalone_mode=False)
-    except typer.Exit as ended:
-        sys.exit(ended.exit_code)
-    except typer.Abort:
-        sys.exit(INTERRUPTED)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        app()
     except Exception as error:  # noqa: BLE001  the last resort: say what happened, plainly
         sys.exit(_explain(error))
 
 
 def _explain(error: Exception) -> int:
-    import click
-
-    if isinstance(error, click.ClickException):
-        error.show()
-        return error.exit_code
     if _given.debug:
         raise error
     say(f"memtrend: {str(error) or type(error).__name__}")
     if not _is_expected(error):
         say(f"({type(error).__name__}; memtrend --debug shows where)")
-    return getattr(error, "code", USAGE if _is_configuration(error) else BAD)
+    if isinstance(error, Refused):
+        return error.code
+    return USAGE if _is_configuration(error) else BAD
 
 
 def _is_expected(error: Exception) -> bool:
     from collectors.backend import BackendError
     from collectors.lease import InstanceBusy
+    from collectors.pulse import CollectorBusy
     from store.errors import StoreError
 
-    return _is_configuration(error) or isinstance(error, Refused | BackendError | InstanceBusy | StoreError)
+    ours = Refused | BackendError | InstanceBusy | CollectorBusy | StoreError
+    return _is_configuration(error) or isinstance(error, ours)
 
 
 def _is_configuration(error: Exception) -> bool:
-    from store.settings import SettingsError
-
     from collectors.suite import SuiteError
+    from store.settings import SettingsError
 
     return isinstance(error, SettingsError | SuiteError)
 
@@ -154,8 +146,27 @@ def chosen(asked: list[str] | None, known: list[str], what: str) -> list[str]:
     """The names asked for, or all that are known. Refuses one that is not."""
     for name in asked or ():
         if name not in known:
-            raise Refused(f"unknown {what} {name!r}; known: {', '.join(known) or 'none'}")
+            raise Refused(f"unknown {what} {name!r}; known: {', '.join(dict.fromkeys(known))}")
     return list(dict.fromkeys(asked)) if asked else known
+
+
+def refuse_unknown(db: Database, of: Settings, suites: list[str] | None, backends: list[str] | None) -> None:
+    """Names that neither the configuration nor an earlier run knows."""
+    from collectors.configured import backend_names, suite_names
+    from store import queries
+
+    chosen(suites, [*suite_names(of), *(row.name for row in queries.suites(db))], "suite")
+    chosen(backends, [*backend_names(of), *(row.name for row in queries.backends(db))], "backend")
+
+
+def existing(db: Database, run_ids: list[int]) -> list[int]:
+    """The ids, each of which is a run's."""
+    from store import queries
+
+    for run_id in run_ids:
+        if queries.run(db, run_id) is None:
+            raise Refused(f"no run {run_id}; memtrend runs lists them", NO_ANSWER)
+    return run_ids
 
 
 def pairs(given: list[str] | None) -> dict[str, str]:
@@ -167,14 +178,16 @@ def pairs(given: list[str] | None) -> dict[str, str]:
 
 
 @contextmanager
-def stop_on_signals() -> Iterator[threading.Event]:
+def stop_on_signals() -> Iterator[Stop]:
     """The first ^C or TERM asks the run to stop at the next step; a second one ends it at once."""
-    stop = threading.Event()
+    from collectors.runs import Stop
+
+    stop = Stop()
 
     def ask(number: int, _frame: object) -> None:
-        if stop.is_set():
+        if stop.asked:
             raise KeyboardInterrupt
-        stop.set()
+        stop.ask()
         say("stopping after the step in flight; once more to stop at once")
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -233,22 +246,25 @@ def run(
     from collectors.configured import backend_names, suite_names
     from store import queries, shapes, writes
 
-    of = settings()
+    if resume and (trials > 1 or tag or meta):
+        raise Refused("--resume finishes a run as it was begun: without --trials, --tag and --meta")
+    if run_id is not None and not resume:
+        raise Refused("RUN_ID goes with --resume; suites are named by --suite, backends by --backend")
+    of, kept = settings(), pairs(meta)
     suites = chosen(suite, suite_names(of), "suite")
     backends = chosen(backend, backend_names(of), "backend")
-    kept = pairs(meta)
-    with database(of) as db, stop_on_signals() as stop:
+    with database(of) as db, stop_on_signals() as stop, redirect_stdout(sys.stderr):
         if resume:
-            todo = doing.interrupted(db, of, run_id, suites, backends)
+            todo = doing.interrupted(db, of, existing(db, [run_id] if run_id else []), suite, backend)
         else:
             todo = doing.planned(of, suites, backends, trials=trials, tag=tag, meta=kept)
         if mark:
             writes.add_mark(db, mark, meta=kept)
         outcomes = doing.run_all(db, todo, stop)
-        if json:
-            rows = queries.runs(db, ids=[outcome.run_id for outcome in outcomes], limit=len(outcomes))
-            print_json(shapes.run_list(rows))
-    raise typer.Exit(doing.exit_code(outcomes, stop.is_set()))
+        rows = queries.runs(db, ids=[outcome.run_id for outcome in outcomes], limit=None)
+    if json:
+        print_json(shapes.run_list(rows))
+    raise typer.Exit(doing.exit_code(outcomes, stop.asked))
 
 
 @app.command()
@@ -282,7 +298,7 @@ def rescore(
     from collectors.rescoring import runs_of_older_scorers
 
     with database() as db:
-        for run_id in run_ids or runs_of_older_scorers(db):
+        for run_id in existing(db, run_ids or []) or runs_of_older_scorers(db):
             typer.echo(again(db, run_id))
 
 
@@ -329,8 +345,11 @@ def list_runs(
     from collectors import tables
     from store import queries, shapes
 
-    with database() as db:
-        rows = queries.runs(db, suites=suite, backends=backend, statuses=status, limit=limit)
+    of = settings()
+    statuses = chosen(status, STATUSES, "status")
+    with database(of) as db:
+        refuse_unknown(db, of, suite, backend)
+        rows = queries.runs(db, suites=suite, backends=backend, statuses=statuses, limit=limit)
     print_json(shapes.run_list(rows)) if json else tables.print_runs(rows)
 
 
@@ -340,6 +359,7 @@ def cancel(run_id: Annotated[int, typer.Argument(help="The run, as `memtrend run
     from store import writes
 
     with database() as db:
+        existing(db, [run_id])
         writes.cancel_run(db, run_id, "cli")
     typer.echo(f"run {run_id} stops at its next step")
 
@@ -353,9 +373,7 @@ def show(
     from store import queries, shapes
 
     with database() as db:
-        row = queries.run(db, run_id)
-        if row is None:
-            raise Refused(f"no run {run_id}; memtrend runs lists them", NO_ANSWER)
+        (row,) = queries.runs(db, ids=existing(db, [run_id]))
         cases = queries.run_cases(db, run_id)
     print_json(shapes.run_with_cases(row, cases)) if json else tables.print_run(row, cases)
 
@@ -370,7 +388,10 @@ def export(
     """Case results as CSV: a row for each case and trial, no texts."""
     from collectors.export import write_csv
 
-    with database() as db:
+    of = settings()
+    with database(of) as db:
+        existing(db, run_id or [])
+        refuse_unknown(db, of, suite, backend)
         if output is None:
             write_csv(db, sys.stdout, run_id, suite, backend)
             return
@@ -389,7 +410,13 @@ def doctor(
     from collectors import doctor as checks
     from collectors import tables
 
-    found = checks.check_backend(settings(), backend) if backend else checks.check_all(_given.config)
+    with redirect_stdout(sys.stderr):
+        if backend:
+            of = settings()
+            chosen([backend], list(of.backends), "backend")
+            found = checks.check_backend(of, backend)
+        else:
+            found = checks.check_all(_given.config)
     if json:
         print_json({"checks": [check._asdict() for check in found]})
     else:

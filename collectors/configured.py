@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from store.settings import Settings, check_names, load_settings, public
-
 from collectors.backend import BACKENDS, BackendConfig
 from collectors.embedding import LOCAL
 from collectors.record import suite_record
@@ -15,6 +13,7 @@ from collectors.runner import RunLimits, RunPlan
 from collectors.suite import SHIPPED, Suite, SuiteConfig, load
 from store import writes
 from store.database import Database
+from store.settings import Settings, check_names, load_settings, public
 
 
 def configured(path: Path | None = None) -> Settings:
@@ -39,6 +38,11 @@ def suite_config(settings: Settings, name: str) -> SuiteConfig:
         return SHIPPED[name]
     section = settings.suites[name]
     return SuiteConfig(name, section.path, section.kind, tuple(section.only), tuple(section.without))
+
+
+def suite_owner(settings: Settings, name: str) -> str:
+    """Those we ship belong to nobody in particular."""
+    return settings.suites[name].owner if name in settings.suites else "default"
 
 
 def load_suite(settings: Settings, name: str, tag: str = "") -> Suite:
@@ -91,6 +95,7 @@ def plan(
         subset=tag,
         meta=meta or {},
         owner=settings.backends[backend].owner,
+        suite_owner=suite_owner(settings, suite),
         limits=run_limits(settings),
         public_config=backend_public(settings, backend),
     )
@@ -100,7 +105,7 @@ def register_all(db: Database, settings: Settings) -> None:
     """Write the suites and backends known as rows, so that dashboard and API can name and check them.
     Raises `SuiteError` for the first suite that cannot be loaded."""
     for name in suite_names(settings):
-        owner = settings.suites[name].owner if name in settings.suites else "default"
-        writes.register_suite(db, suite_record(load_suite(settings, name), owner))
+        record = suite_record(load_suite(settings, name), suite_owner(settings, name))
+        writes.register_suite(db, record)
     for name, section in settings.backends.items():
         writes.register_backend(db, name, section.type, backend_public(settings, name), section.owner)

@@ -7,11 +7,9 @@ backend, in words.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from numbers import Real
 from typing import Any, NamedTuple
 
 import stamina
@@ -140,12 +138,7 @@ def _settle(backend: Backend, scope: Scope) -> str:
 
 
 def _recall(backend: Backend, scope: Scope) -> str:
-    hits = _hits(backend, scope)
-    for hit in hits:
-        number = hit.score is None or (isinstance(hit.score, Real) and math.isfinite(hit.score))
-        _unless(number, f"score of {hit.id!r} is {hit.score!r}, not a finite number or None")
-        _unless(isinstance(hit.metadata, Mapping), f"metadata of {hit.id!r} is {type(hit.metadata).__name__}")
-    return f"{len(hits)} hits"
+    return f"{len(_hits(backend, scope))} hits"
 
 
 def _ids(backend: Backend, scope: Scope) -> str:

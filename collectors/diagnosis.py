@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
+from typing import Any
 
-from collectors.backend import Backend, BackendError, Hit, Recall
-from collectors.calls import Attempted, Line, attempt, describe
+from collectors.backend import Backend, BackendError, Hit, Recall, Usage
+from collectors.calls import Attempted, CallTimeout, Line, attempt, describe
 from collectors.failures import Diagnosis, answers
 from collectors.history import History
+from collectors.matching import MatchTimeout
 from collectors.scorers import Want
 from collectors.suite import Memory, Probe, Scope
 
@@ -33,7 +38,7 @@ class Inquirer:
         started, self.calls = time.perf_counter(), 0
         try:
             found = self._findings(probe, scope, history)
-        except _Unanswered as failed:
+        except (_Unanswered, CallTimeout, MatchTimeout) as failed:
             found = Diagnosis(planted=len(history.held), error=str(failed))
         return found._replace(calls=self.calls, ms=(time.perf_counter() - started) * 1000)
 
@@ -95,12 +100,30 @@ def checked(answer: object) -> Recall:
     """The answer itself, or a permanent `BackendError` that says which type is wrong: an adapter's bug must
     not become a score."""
     if not isinstance(answer, Recall):
-        raise BackendError(f"recall returned {type(answer).__name__}, not Recall", permanent=True)
+        raise _garbage(f"recall returned {type(answer).__name__}, not Recall")
+    for name, wanted in _FIELDS.items():
+        if not isinstance(found := getattr(answer, name), wanted):
+            raise _garbage(f"{name} of the Recall is {found!r:.80}, of the wrong type")
     for hit in answer.hits:
-        if not _is_hit(hit):
-            raise BackendError(f"recall returned {hit!r:.80}, not Hit(id: str, text: str)", permanent=True)
+        _check_hit(hit)
     return answer
 
 
-def _is_hit(hit: object) -> bool:
-    return isinstance(hit, Hit) and all(isinstance(part, str) for part in (hit.id, hit.text))
+_FIELDS: dict[str, Any] = {"hits": (tuple, list), "usage": Usage, "reply": (str, type(None))}
+
+
+def _check_hit(hit: object) -> None:
+    if not (isinstance(hit, Hit) and all(isinstance(part, str) for part in (hit.id, hit.text))):
+        raise _garbage(f"recall returned {hit!r:.80}, not Hit(id: str, text: str)")
+    if not _is_score(hit.score):
+        raise _garbage(f"score of {hit.id!r} is {hit.score!r}, not a finite number or None")
+    if not isinstance(hit.metadata, Mapping):
+        raise _garbage(f"metadata of {hit.id!r} is {type(hit.metadata).__name__}, not a mapping")
+
+
+def _is_score(score: object) -> bool:
+    return score is None or (isinstance(score, Real) and math.isfinite(score))
+
+
+def _garbage(fault: str) -> BackendError:
+    return BackendError(fault, permanent=True)

@@ -5,21 +5,21 @@ from __future__ import annotations
 import importlib.util
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from sqlalchemy.engine import make_url
-from store.settings import Settings, SettingsError
 
-from collectors.backend import NAMESPACE_PREFIX, open_backend
-from collectors.calls import Line, describe
+from collectors.backend import NAMESPACE_PREFIX, Backend, open_backend
+from collectors.calls import Line, describe, on_line
 from collectors.configured import backend_config, configured, load_suite, suite_names
 from collectors.contract import CheckResult, adapter_checks, contract_report
 from collectors.lease import whoami
 from store import queries
 from store.database import Database, open_database
 from store.errors import StoreError
+from store.settings import Settings, SettingsError
 
 STALE = timedelta(seconds=30)
 LOW_DISK_GB = 1.0
@@ -44,18 +44,22 @@ def check_all(config: Path | None) -> list[CheckResult]:
 
 
 def check_backend(settings: Settings, name: str) -> list[CheckResult]:
-    """The adapter's own checks, and the contract every backend ought to keep, explained."""
-    if name not in settings.backends:
-        known = ", ".join(settings.backends)
-        return [CheckResult("backend", False, f"{name!r} is not configured", f"known: {known}")]
-    return list(_guarded(name, lambda: iter(_on_a_line(settings, name, deep=True))))
+    """The adapter's own checks, and the contract every backend ought to keep, explained. Raises KeyError for
+    an unknown name."""
+    return _guarded(name, lambda: _examined(settings, name, deep=True), _advice(name))
 
 
-def _guarded(name: str, check: Callable[[], Iterator[CheckResult]]) -> list[CheckResult]:
+def _guarded(name: str, check: Callable[[], Iterable[CheckResult]], advice: str = "") -> list[CheckResult]:
     try:
         return list(check())
     except Exception as error:  # noqa: BLE001  a doctor reports what it meets, whatever it is
-        return [CheckResult(name, False, describe(error), "")]
+        return [CheckResult(name, False, describe(error), advice)]
+
+
+def _advice(name: str) -> str:
+    return (
+        f"mend [backends.{name}] in memtrend.toml, or what it names; memtrend backend types lists the types"
+    )
 
 
 def _shadowed() -> Iterator[CheckResult]:
@@ -129,32 +133,28 @@ def _collector(db: Database) -> CheckResult:
 
 
 def _broken_or_not(settings: Settings, name: str) -> list[CheckResult]:
-    return _guarded(f"backend {name}", lambda: iter([_folded(name, _on_a_line(settings, name, deep=False))]))
-
-
-def _folded(name: str, checks: list[CheckResult]) -> CheckResult:
-    bad = next((check for check in checks if not check.ok), None)
+    """Adapter checks as one line."""
+    found = _guarded(name, lambda: _examined(settings, name, deep=False), _advice(name))
+    bad = next((check for check in found if not check.ok), None)
     if bad is None:
-        return CheckResult(f"backend {name}", True, f"{len(checks)} adapter checks")
-    return CheckResult(f"backend {name}", False, f"{bad.name}: {bad.detail}", bad.advice)
+        return [CheckResult(f"backend {name}", True, f"{len(found)} adapter checks")]
+    return [CheckResult(f"backend {name}", False, f"{bad.name}: {bad.detail}", bad.advice)]
 
 
-def _on_a_line(settings: Settings, name: str, *, deep: bool) -> list[CheckResult]:
-    """On a thread that can be left behind, should the backend hang."""
+def _examined(settings: Settings, name: str, *, deep: bool) -> list[CheckResult]:
+    """On a thread that can be left behind, should a call hang."""
     line = Line(settings.limits.timeout, threading.Event())
     try:
-        found: list[CheckResult] = line(lambda: _examined(settings, name, deep)).value
-        return found
+        backend = on_line(line(lambda: open_backend(backend_config(settings, name))).value, line)
+        box = f"{NAMESPACE_PREFIX}doctor-{whoami().replace(':', '-')}"
+        checks = adapter_checks(backend, box)
+        whole = all(check.ok for check in checks)
+        report = contract_report(backend, box) if deep and whole else []
+        return [*checks, *report, *_guarded("close", lambda: _closed(backend))]
     finally:
         line.close()
 
 
-def _examined(settings: Settings, name: str, deep: bool) -> list[CheckResult]:
-    backend = open_backend(backend_config(settings, name))
-    box = f"{NAMESPACE_PREFIX}doctor-{whoami().replace(':', '-')}"
-    try:
-        checks = adapter_checks(backend, box)
-        whole = all(check.ok for check in checks)
-        return [*checks, *(contract_report(backend, box) if deep and whole else [])]
-    finally:
-        backend.close()
+def _closed(backend: Backend) -> Iterator[CheckResult]:
+    backend.close()
+    yield CheckResult("close", True, "closed")

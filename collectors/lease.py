@@ -6,10 +6,13 @@ import os
 import socket
 import threading
 import time
+from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 
 from store import queries, writes
 from store.database import Database
+from store.errors import StoreError
 
 TTL_S = 30.0
 POLL_S = 1.0
@@ -33,6 +36,7 @@ class BackendLease:
         self._keeper = threading.Thread(target=self._keep, name="memtrend-lease", daemon=True)
 
     def __enter__(self) -> BackendLease:
+        release_those_of_the_dead(self.db)
         token = writes.acquire_lease(self.db, self.name, whoami(), TTL_S)
         if token is None:
             raise InstanceBusy(
@@ -54,12 +58,13 @@ class BackendLease:
     def _keep(self) -> None:
         renewed = time.monotonic()
         while not self._ended.wait(POLL_S):
-            if time.monotonic() - renewed > TTL_S / 3:
-                if not writes.renew_lease(self.db, self.name, self.token, TTL_S):
-                    return self._stop("another process took the backend over")
-                renewed = time.monotonic()
-            if self._run_id is not None and queries.is_cancelled(self.db, self._run_id):
-                return self._stop("cancelled")
+            with suppress(StoreError):  # a lease lasts for a while: the record may be writable again by then
+                if time.monotonic() - renewed > TTL_S / 3:
+                    if not writes.renew_lease(self.db, self.name, self.token, TTL_S):
+                        return self._stop("another process took the backend over")
+                    renewed = time.monotonic()
+                if self._run_id is not None and queries.is_cancelled(self.db, self._run_id):
+                    return self._stop("cancelled")
 
     def _stop(self, reason: str) -> None:
         self.reason = reason
@@ -74,5 +79,33 @@ class BackendLease:
 
 
 def whoami() -> str:
-    """The owner that a lease names: host and process."""
-    return f"{socket.gethostname()}:{os.getpid()}"
+    """The owner that a lease names: machine and process."""
+    return f"{_machine()}:{os.getpid()}"
+
+
+def _machine() -> str:
+    """Where a pid means one process: the host and, since containers may share its name, the pid namespace."""
+    with suppress(OSError):
+        return f"{socket.gethostname()}-{Path('/proc/self/ns/pid').stat().st_ino}"
+    return socket.gethostname()
+
+
+def release_those_of_the_dead(db: Database) -> None:
+    """Give back what processes of this machine held when they were killed, so that nobody has to wait until
+    it expires. What a process of another machine holds is its own until then."""
+    for lease in queries.leases(db):
+        if lease.held and _is_dead(lease.owner):
+            writes.release_lease(db, lease.name, lease.token)
+
+
+def _is_dead(owner: str) -> bool:
+    machine, _, pid = owner.rpartition(":")
+    if machine != _machine():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except PermissionError:  # it lives, under another user
+        return False
+    except ProcessLookupError:
+        return True
+    return False

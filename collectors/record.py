@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from math import isfinite
 from typing import Any
 
 from collectors.backend import Hit, Observation, Usage
+from collectors.backends.base import well_formed
 from collectors.scenario import Answer, Played
 from collectors.scorers import Evidence
 from collectors.suite import (
@@ -149,7 +151,7 @@ def _detail(answer: Answer) -> dict[str, Any]:
     return _without_empty(
         {
             "hits": [_hit(rank, hit, answer.evidence) for rank, hit in enumerate(seen.hits)],
-            "reply": seen.reply,
+            "reply": _json_safe(seen.reply),
             "error": seen.error,
             "skipped": seen.skipped,
             "usage": {name: value for name, value in _told(seen.usage).items() if value},
@@ -164,16 +166,17 @@ def _hit(rank: int, hit: Hit, evidence: Evidence | None) -> dict[str, Any]:
         "wanted": evidence is not None and rank in evidence.wanted,
         "unwanted": evidence is not None and (rank in evidence.unwanted or first),
     }
-    metadata = {str(name): _json_safe(value) for name, value in hit.metadata.items()}
-    told = {"id": hit.id, "text": hit.text, "score": hit.score, "metadata": metadata}
+    metadata = {well_formed(str(name)): _json_safe(value) for name, value in hit.metadata.items()}
+    score = None if hit.score is None else float(hit.score)  # numpy's float32 is no JSON
+    told = {"id": well_formed(hit.id), "text": well_formed(hit.text), "score": score, "metadata": metadata}
     return _without_empty(told) | {name: True for name, holds in marks.items() if holds}
 
 
-_JSON_SAFE = (str, int, float, bool, type(None))
-
-
 def _json_safe(value: Any) -> Any:
-    return value if isinstance(value, _JSON_SAFE) else str(value)
+    """What a backend may have put anywhere, as JSON and UTF-8 can hold it."""
+    if value is None or isinstance(value, int) or (isinstance(value, float) and isfinite(value)):
+        return value
+    return well_formed(str(value))
 
 
 def observed(detail: Mapping[str, Any]) -> Observation:

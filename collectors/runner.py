@@ -15,8 +15,8 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from collectors.backend import NAMESPACE_PREFIX, BackendConfig
-from collectors.calls import Instance, Line, Stopped, describe
-from collectors.contract import adapter_checks
+from collectors.calls import GRACE_S, Instance, Line, Stopped, describe, on_line
+from collectors.contract import CheckResult, adapter_checks
 from collectors.environment import fingerprint
 from collectors.lease import BackendLease
 from collectors.record import scenario_outcome, suite_record
@@ -43,8 +43,9 @@ class RunLimits:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What to run. `subset` names the tag by which the suite was narrowed, '' for the whole of it;
-    `public_config` is the backend's configuration with its secrets hidden."""
+    """What to run. `subset` names the tag by which the suite was narrowed, '' for the whole of it; `owner`
+    is the backend's, and so the run's; `public_config` is the backend's configuration with its secrets
+    hidden."""
 
     suite: Suite
     backend: BackendConfig
@@ -53,6 +54,7 @@ class RunPlan:
     subset: str = ""
     meta: Mapping[str, str] = field(default_factory=dict)
     owner: str = "default"
+    suite_owner: str = "default"
     limits: RunLimits = field(default_factory=RunLimits)
     public_config: Mapping[str, Any] = field(default_factory=dict)
 
@@ -81,6 +83,23 @@ class Job(NamedTuple):
     scenario: Scenario
 
 
+class Allowance:
+    """So many of something a run, lent to scenarios that may be played side by side."""
+
+    def __init__(self, left: int) -> None:
+        self._left, self._lock = left, threading.Lock()
+
+    def borrow(self, wanted: int) -> int:
+        with self._lock:
+            granted = min(wanted, self._left)
+            self._left -= granted
+            return granted
+
+    def give_back(self, unused: int) -> None:
+        with self._lock:
+            self._left += unused
+
+
 def run(
     plan: RunPlan,
     db: Database,
@@ -89,14 +108,15 @@ def run(
     stop: threading.Event | None = None,
     resume: int | None = None,
 ) -> RunOutcome:
-    """Run the plan, or what is missing of the interrupted run `resume`. `stop` interrupts it within 10 s.
-    Raises `InstanceBusy` while another run has the backend, `StoreError` when the record refuses."""
+    """Run the plan, or what is missing of the interrupted run `resume`. `stop` is this run's alone, and
+    interrupts it within 10 s. Raises `InstanceBusy` while another run has the backend, `Stopped` when it was
+    stopped before it began, `StoreError` when the record refuses."""
     with BackendLease(db, plan.backend.name, stop or threading.Event()) as lease:
         instance = Instance(plan.backend)
         try:
             return _Run(plan, db, lease, instance, on_progress).run(resume)
         finally:
-            _close(instance, plan.limits.timeout_s)
+            _close(instance, GRACE_S / 2 if lease.stop.is_set() else plan.limits.timeout_s)
 
 
 def _close(instance: Instance, timeout_s: float) -> None:
@@ -113,6 +133,11 @@ def _closed_quietly(instance: Instance) -> None:
         return
 
 
+def _faults(checks: Sequence[CheckResult]) -> str | None:
+    failed = [check for check in checks if not check.ok]
+    return "; ".join(f"{check.name}: {check.detail} ({check.advice})" for check in failed) or None
+
+
 @dataclass(slots=True)
 class _Run:
     plan: RunPlan
@@ -124,9 +149,11 @@ class _Run:
     done: int = 0
     errors: int = 0
     total: int = field(init=False)
+    diagnoses: Allowance = field(init=False)
 
     def __post_init__(self) -> None:
         self.total = self.plan.trials * sum(1 for _ in self.plan.suite.probes)
+        self.diagnoses = Allowance(self.plan.limits.max_diagnoses)
 
     def run(self, resume: int | None) -> RunOutcome:
         broken, environment = self._prepare()
@@ -145,25 +172,26 @@ class _Run:
     def _prepare(self) -> tuple[str | None, dict[str, Any] | None]:
         """Why the adapter is broken, if it is, and the environment of the run."""
         line = Line(self.plan.limits.timeout_s, self.lease.stop)
+        broken, environment = None, None
         try:
             backend = line(self.instance.handle).value
             box = f"{NAMESPACE_PREFIX}check-{self.lease.token}"
-            failed = [check for check in line(lambda: adapter_checks(backend, box)).value if not check.ok]
+            broken = _faults(adapter_checks(on_line(backend, line), box))
             environment = line(lambda: fingerprint(backend, self.plan.public_config)).value
         except Stopped:
-            raise
+            raise Stopped(self.lease.reason or "stopped before it began") from None
         except Exception as error:  # noqa: BLE001  whatever an adapter raises here is why the run is void
-            return describe(error), None
+            broken = broken or describe(error)
         finally:
             line.close()
-        return "; ".join(f"{c.name}: {c.detail} ({c.advice})" for c in failed) or None, environment
+        return broken, environment
 
     def _open(self, environment: Mapping[str, Any] | None) -> int:
         plan, suite = self.plan, self.plan.suite
         return writes.open_run(
             self.db,
             NewRun(
-                suite_version_id=writes.register_suite(self.db, suite_record(suite, plan.owner)),
+                suite_version_id=writes.register_suite(self.db, suite_record(suite, plan.suite_owner)),
                 backend_id=self._backend_id(),
                 environment_id=writes.register_environment(self.db, environment) if environment else None,
                 trigger=plan.trigger,
@@ -226,13 +254,15 @@ class _Run:
         if self.lease.stop.is_set():
             raise Stopped
         namespace = f"{NAMESPACE_PREFIX}{self.run_id}-{job.trial}-{digest(job.scenario.id)[:8]}"
-        return play(self.instance, job.scenario, namespace, self._limits(job.scenario), self.lease.stop)
+        granted = self.diagnoses.borrow(self._share(job.scenario))
+        limits = CallLimits(self.plan.limits.timeout_s, self.plan.limits.attempts, granted)
+        played = play(self.instance, job.scenario, namespace, limits, self.lease.stop)
+        self.diagnoses.give_back(granted - sum(answer.diagnosis is not None for answer in played.answers))
+        return played
 
-    def _limits(self, scenario: Scenario) -> CallLimits:
+    def _share(self, scenario: Scenario) -> int:
         """The run's diagnoses are shared out over its scenarios by their number of probes."""
-        limits = self.plan.limits
-        share = ceil(limits.max_diagnoses * len(scenario.probes) / max(self.total, 1))
-        return CallLimits(limits.timeout_s, limits.attempts, share)
+        return ceil(self.plan.limits.max_diagnoses * len(scenario.probes) / max(self.total, 1))
 
     def _save(self, job: Job, played: Played) -> None:
         outcome = scenario_outcome(job.scenario.id, job.trial, played)

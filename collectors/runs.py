@@ -12,13 +12,15 @@ from typing import NamedTuple, Protocol
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
-from store.settings import Settings
 
-from collectors.configured import plan
+from collectors.calls import Stopped
+from collectors.configured import plan, suite_names
+from collectors.lease import release_those_of_the_dead
 from collectors.runner import Progress, RunOutcome, RunPlan, run
 from store import queries
 from store.database import Database
 from store.errors import StoreError
+from store.settings import Settings
 
 PLAIN_EVERY_S = 5.0
 
@@ -26,6 +28,24 @@ PLAIN_EVERY_S = 5.0
 class Todo(NamedTuple):
     plan: RunPlan
     resume: int | None = None
+
+
+class Stop:
+    """Asked for, it ends the run going on and those to come, while a cancel ends a run alone."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._run = threading.Event()
+
+    def ask(self) -> None:
+        self.asked = True
+        self._run.set()
+
+    def of_the_next_run(self) -> threading.Event:
+        self._run = threading.Event()
+        if self.asked:
+            self._run.set()
+        return self._run
 
 
 def planned(
@@ -47,22 +67,28 @@ def planned(
 
 
 def interrupted(
-    db: Database, settings: Settings, run_id: int | None, suites: Sequence[str], backends: Sequence[str]
+    db: Database,
+    settings: Settings,
+    run_ids: Sequence[int] = (),
+    suites: Sequence[str] | None = None,
+    backends: Sequence[str] | None = None,
 ) -> list[Todo]:
-    """The interrupted run asked for, or the newest of each suite and backend. Raises `StoreError` when
+    """The interrupted runs asked for, or the newest of each suite and backend. Raises `StoreError` when
     there is none, or when its suite has changed since."""
-    ids = None if run_id is None else [run_id]
-    rows = queries.runs(db, suites=suites, backends=backends, statuses=["interrupted"], ids=ids, limit=1000)
+    release_those_of_the_dead(db)
+    rows = queries.runs(
+        db, suites=suites, backends=backends, statuses=["interrupted"], ids=run_ids or None, limit=1000
+    )
     newest = {(row.suite, row.backend): row for row in reversed(rows)}
     if not newest:
-        which = f"run {run_id} is not interrupted" if run_id else "no run is interrupted"
+        which = f"run {run_ids[0]} is not interrupted" if run_ids else "no run is interrupted"
         raise StoreError(f"{which}: nothing to resume; memtrend runs lists them")
     return [_resumed(settings, row) for row in newest.values()]
 
 
 def _resumed(settings: Settings, row: queries.RunRow) -> Todo:
-    if row.backend not in settings.backends:
-        raise StoreError(f"run {row.id}: backend {row.backend} is not configured any more")
+    if row.backend not in settings.backends or row.suite not in suite_names(settings):
+        raise StoreError(f"run {row.id}: {row.suite} on {row.backend} is not configured any more")
     again = plan(
         settings,
         row.suite,
@@ -80,16 +106,22 @@ def _resumed(settings: Settings, row: queries.RunRow) -> Todo:
     return Todo(again, row.id)
 
 
-def run_all(db: Database, todo: Sequence[Todo], stop: threading.Event) -> list[RunOutcome]:
-    """One after the other, until `stop`. Raises `InstanceBusy`."""
+def run_all(db: Database, todo: Sequence[Todo], stop: Stop) -> list[RunOutcome]:
+    """One after the other, until `stop` is asked for. Raises `InstanceBusy`."""
     outcomes = []
     with progress() as show:
         for one in todo:
-            outcome = run(one.plan, db, on_progress=show, stop=stop, resume=one.resume)
+            if stop.asked:
+                break
+            try:
+                event = stop.of_the_next_run()
+                outcome = run(one.plan, db, on_progress=show, stop=event, resume=one.resume)
+            except Stopped:
+                if stop.asked:  # before it began, so there is nothing to tell
+                    break
+                raise
             outcomes.append(outcome)
             show.end(outcome, summary(db, outcome))
-            if stop.is_set():
-                break
     return outcomes
 
 

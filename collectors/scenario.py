@@ -256,9 +256,10 @@ class _Player:
         return inquirer.diagnose(probe, self._scope(probe), self.history)
 
     def _fail(self, scenario: Scenario, cause: Exception) -> None:
-        """Every probe not answered yet is an error, never a number."""
-        self.played.error = describe(cause)
+        """Every probe not answered yet is an error, never a number. Those that were answered stay."""
         unanswered = scenario.probes[len(self.played.answers) :]
+        if unanswered:
+            self.played.error = describe(cause)
         self.played.answers += [_failed(probe, describe(cause), 1) for probe in unanswered]
 
 
