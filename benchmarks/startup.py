@@ -1,17 +1,20 @@
 """What starting costs: the words of a suite, which a worker imports, and the command line.
 
-Each figure is the median over fresh processes, by the wall's clock, nothing subtracted; beside it stand an
-empty Python, and another program's help in the same environment.
+Each bar is of the median over fresh processes, by the wall's clock, nothing subtracted: a user waits for it.
+Seconds of CPU beside it tell a busy machine from a slow start. An empty Python and another program's help in
+the same environment are what both are compared with.
 """
 
 from __future__ import annotations
 
+import resource
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from measure import ROOT, Bar, fresh, parser, tell
 
@@ -32,6 +35,11 @@ COMMANDS = {
 EMPTY, IMPORT, HELP, OTHER = COMMANDS
 
 
+class Seconds(NamedTuple):
+    wall: float
+    cpu: float
+
+
 def main() -> int:
     options = parser(__doc__)
     options.add_argument("--times", type=int, default=7, help="processes a command")
@@ -39,23 +47,31 @@ def main() -> int:
     seconds = _medians(arguments.times)
     foreign = foreign_modules()
     bars = [
-        Bar("import_seconds", round(seconds[IMPORT], 3), IMPORT_S),
+        Bar("import_seconds", round(seconds[IMPORT].wall, 3), IMPORT_S),
         Bar("import_loads_packages", len(foreign), 0),
-        Bar("help_seconds", round(seconds[HELP], 3), HELP_S),
+        Bar("help_seconds", round(seconds[HELP].wall, 3), HELP_S),
     ]
     return tell(arguments.json, _lines(seconds, foreign), bars)
 
 
-def _medians(times: int) -> dict[str, float]:
+def _medians(times: int) -> dict[str, Seconds]:
     """Each command in turn, so that what else the machine does weighs on all of them."""
     rounds = [{name: _seconds(command) for name, command in COMMANDS.items()} for _ in range(times)]
-    return {name: statistics.median(found[name] for found in rounds) for name in COMMANDS}
+    return {
+        name: Seconds(*map(statistics.median, zip(*(found[name] for found in rounds), strict=True)))
+        for name in COMMANDS
+    }
 
 
-def _seconds(command: Sequence[str]) -> float:
-    begin = time.perf_counter()
+def _seconds(command: Sequence[str]) -> Seconds:
+    wall, cpu = time.perf_counter(), _cpu_of_children()
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-    return time.perf_counter() - begin
+    return Seconds(time.perf_counter() - wall, _cpu_of_children() - cpu)
+
+
+def _cpu_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def foreign_modules() -> list[str]:
@@ -64,10 +80,10 @@ def foreign_modules() -> list[str]:
     return sorted(tops - sys.stdlib_module_names - {"collectors"})
 
 
-def _lines(seconds: dict[str, float], foreign: list[str]) -> Iterator[str]:
-    for name, found in seconds.items():
-        yield f"{name}: {found:.3f} s, {found / seconds[EMPTY]:.1f} x an empty Python"
-    yield f"memtrend's help beside streamlit's: {seconds[HELP] / seconds[OTHER]:.2f}"
+def _lines(seconds: dict[str, Seconds], foreign: list[str]) -> Iterator[str]:
+    for name, (wall, cpu) in seconds.items():
+        yield f"{name}: {wall:.3f} s, {cpu:.3f} s of CPU, {cpu / seconds[EMPTY].cpu:.1f} x an empty Python's"
+    yield f"memtrend's help beside streamlit's: {seconds[HELP].cpu / seconds[OTHER].cpu:.2f} of its CPU"
     yield f"packages that the import loads: {', '.join(foreign) or 'none'}"
 
 
