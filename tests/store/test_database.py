@@ -47,7 +47,7 @@ def test_opening_again_changes_nothing(url: str, tmp_path: Path) -> None:
 def test_alembic_is_imported_only_to_migrate(url: str) -> None:
     """Opening a record that is up to date does not pay for loading alembic."""
     open_database(url).close()
-    script = "import sys; import store.database as d; d.open_database(sys.argv[1]); print('alembic' in sys.modules)"
+    script = "import sys, store.database as d; d.open_database(sys.argv[1]); print('alembic' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", script, url], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "False"
 
@@ -154,17 +154,18 @@ def _add_mark_as_nobody(url: str, said: Connection) -> None:
 
 def test_a_read_only_file_is_named() -> None:
     """A file that this user may not write gives an error that says so."""
-    with tempfile.TemporaryDirectory() as folder:  # not below pytest's own, which only its user may enter
-        url = f"sqlite:///{folder}/record.db"
+    with tempfile.TemporaryDirectory() as name:  # not below pytest's own, which only its user may enter
+        folder = Path(name)
+        url = f"sqlite:///{folder / 'record.db'}"
         open_database(url).close()
-        os.chmod(f"{folder}/record.db", 0o444)
-        os.chmod(folder, 0o555)
+        (folder / "record.db").chmod(0o444)
+        folder.chmod(0o555)
         receiver, sender = FORK.Pipe(duplex=False)
         child = FORK.Process(target=_add_mark_as_nobody, args=(url, sender))
         child.start()
         child.join(30)
         assert receiver.poll(), "it was written"
-        os.chmod(folder, 0o755)
+        folder.chmod(0o755)
     assert "read-only; make the file and its folder writable" in receiver.recv()
 
 
