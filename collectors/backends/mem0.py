@@ -108,7 +108,7 @@ class Mem0(Backend):
 
     def settle(self, scope: Scope) -> None:
         """Wait until what was written last is listed: at once in a local store, later in some others."""
-        last = self._last.pop(scope.namespace, None)
+        last = self._last.get(scope.namespace)
         for attempt in stamina.retry_context(
             on=_Unsettled, attempts=None, timeout=SETTLE_TIMEOUT_S, wait_max=1.0
         ):
