@@ -15,7 +15,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import lru_cache
@@ -71,14 +71,16 @@ class Mem0(Backend):
         )
         self._meter, self._last = _Meter(), dict[str, str]()
         self.capabilities = self._declared(config)
-        temporary = None if config.directory else Path(tempfile.mkdtemp(prefix="memtrend-mem0-"))
-        self._directory = config.directory or temporary or Path()
+        self._directory = config.directory or Path(tempfile.mkdtemp(prefix="memtrend-mem0-"))
+        self._endings: list[Callable[[], Any]] = []
+        if config.directory is None:
+            self._endings.append(weakref.finalize(self, shutil.rmtree, self._directory))
         self._directory.mkdir(parents=True, exist_ok=True)
         _take_over(self._directory)
         with explained(f"configuration of backend {config.name}"):
             self._memory = self._opened()
         # At the end of the interpreter Qdrant's client would complain that modules are gone.
-        self._closing = weakref.finalize(self, _close, self._memory, temporary)
+        self._endings.insert(0, weakref.finalize(self, _close, self._memory))
         _holders[self._directory] = self
 
     def reset(self, scope: Scope) -> None:
@@ -159,7 +161,8 @@ class Mem0(Backend):
         }
 
     def close(self) -> None:
-        self._closing()
+        for ending in self._endings:
+            ending()
 
     # Opening
 
@@ -393,10 +396,8 @@ def _take_over(directory: Path) -> None:
         holder.close()
 
 
-def _close(memory: Any, temporary: Path | None) -> None:
+def _close(memory: Any) -> None:
     close = getattr(getattr(memory.vector_store, "client", None), "close", None)
     if close:
         close()
     memory.close()
-    if temporary:
-        shutil.rmtree(temporary, ignore_errors=True)

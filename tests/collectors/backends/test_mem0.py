@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -100,6 +102,16 @@ class TestOptions:
             open_mem0(**options)
         assert raised.value.permanent
         assert SECRET not in str(raised.value) + caplog.text
+
+    def test_a_faulty_one_leaves_no_directory(
+        self, open_mem0: Callable[..., Mem0], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A store in memory that could not be opened has nothing on disk afterwards either."""
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        with pytest.raises(BackendError, match="shoebox"):
+            open_mem0(directory=None, config={"vector_store": {"provider": "shoebox"}})
+        gc.collect()
+        assert list(tmp_path.iterdir()) == []
 
     def test_a_faulty_search_keyword_is_told(self, open_mem0: Callable[..., Mem0]) -> None:
         """What the vendor refuses is permanent: asking again changes nothing."""
