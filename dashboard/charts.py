@@ -15,6 +15,8 @@ import plotly.graph_objects as go
 from dashboard import axes, strips
 from dashboard.axes import Axis, local
 from dashboard.figures import (
+    BOTTOM,
+    TOP,
     Layout,
     Tick,
     Window,
@@ -25,8 +27,8 @@ from dashboard.figures import (
     between,
     frame,
     new_figure,
-    rows,
     safe,
+    stacked,
 )
 from dashboard.palette import Style, Theme
 from dashboard.strips import Row
@@ -64,7 +66,7 @@ class Extras(NamedTuple):
 def trend(lines: Sequence[Line], metric: str, window: Window, extras: Extras) -> go.Figure:
     """All backends together; below, on the same time axis, environment changes and the cases that broke."""
     strip = strips.height(extras.broken)
-    layout = rows([MAIN, TICKS if extras.changes else 0, strip])
+    layout = stacked([MAIN, TICKS if extras.changes else 0, strip])
     figure = new_figure(window, layout.height)
     axis = axes.axis(metric, _drawn(lines, metric))
     add_axis(figure, 1, layout.domains[0], axis, window.theme)
@@ -83,7 +85,7 @@ def trend(lines: Sequence[Line], metric: str, window: Window, extras: Extras) ->
 
 def each(lines: Sequence[Line], metric: str, window: Window, marks: Sequence[Tick]) -> go.Figure:
     """A panel a backend, all of one height in points, each around its own middle."""
-    layout = rows([PANEL] * len(lines))
+    layout = stacked([PANEL] * len(lines))
     figure = new_figure(window, layout.height)
     spans = axes.same_span(metric, [_drawn([line._replace(bold=True)], metric) for line in lines])
     for number, (line, axis) in enumerate(zip(lines, spans, strict=True), start=1):
@@ -122,8 +124,9 @@ def alt(what: str, lines: Sequence[Line], metric: str) -> str:
 
 def history(rows: Sequence[Row], window: Window, marks: Sequence[Tick] = ()) -> go.Figure:
     """How one case fared on every backend: a row each, a cell a run."""
-    layout = rows([strips.ALONE * len(rows)])
-    figure = new_figure(window, layout.height, left=140)
+    layout = stacked([strips.ALONE * len(rows)])
+    top = TOP if marks else 6
+    figure = new_figure(window, layout.plot + top + BOTTOM, left=140, top=top)
     grey = [row._replace(style=row.style._replace(colour=window.theme.failed)) for row in rows]
     strips.add_strip(figure, grey, 1, layout.domains[0], window)
     for place, row in enumerate(rows):
@@ -131,7 +134,7 @@ def history(rows: Sequence[Row], window: Window, marks: Sequence[Tick] = ()) -> 
         name = f"{row.style.glyph} {safe(row.backend)}"
         annotate(figure, name, window.theme, x=0, y=y, xanchor="right", xshift=-8, color=row.style.colour)
         annotate(figure, safe(row.words), window.theme, x=1, y=y, xanchor="left", xshift=10)
-    add_marks(figure, marks, [cell.at for row in rows for cell in row.cells], window)
+    add_marks(figure, marks, [], window)
     return figure
 
 
@@ -156,7 +159,12 @@ def coverage(tags: Sequence[tuple[str, int]], theme: Theme) -> go.Figure:
     top = max((cases for _, cases in tags), default=1)
     figure.update_xaxes(visible=False, range=[0, top * 1.02], fixedrange=True)
     figure.update_yaxes(
-        autorange=False, range=[len(tags) - 0.5, -0.5], fixedrange=True, ticks="", showgrid=False
+        autorange=False,
+        range=[len(tags) - 0.5, -0.5],
+        fixedrange=True,
+        ticks="",
+        ticklabelstandoff=8,
+        showgrid=False,
     )
     return figure
 

@@ -50,7 +50,7 @@ class Layout(NamedTuple):
     plot: float
 
 
-def rows(heights: Sequence[float]) -> Layout:
+def stacked(heights: Sequence[float]) -> Layout:
     """Rows of the given heights with a gap between them; a height of 0 takes no room."""
     plot = sum(heights) + GAP * (sum(height > 0 for height in heights) - 1)
     domains, top = [], plot

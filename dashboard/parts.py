@@ -42,6 +42,13 @@ def plain(text: str) -> str:
     return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", broken)
 
 
+def code(text: str) -> str:
+    """Any text as a piece of code within markdown, which shows it as it is."""
+    line = re.sub(r"\s+", " ", text)
+    fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
+    return f"{fence} {line} {fence}"
+
+
 # The viewer -----------------------------------------------------------------------------------------------
 
 
@@ -96,9 +103,12 @@ def newest(rows: Iterable[queries.RunRow | None]) -> datetime | None:
 
 
 def name(style: Style, backend: str) -> str:
-    """A backend's marker and name, as markdown. Its marker's colour is drawn by an image: markdown knows only
-    the status colours."""
-    return f"{style.glyph} **{plain(backend)}**"
+    """A backend's marker, in its colour, and its name, as markdown."""
+    return f"{glyph(style)} **{plain(backend)}**"
+
+
+def glyph(style: Style) -> str:
+    return f':color[{style.glyph}]{{foreground="{style.colour}"}}'
 
 
 def state(status: str) -> None:
@@ -119,6 +129,14 @@ def nothing_yet(title_: str, text: str, commands: Sequence[tuple[str, str]]) -> 
         with st.container(border=True, width=720):
             st.markdown(f"**{number}** · {what}")
             st.code(command, language="bash")
+
+
+def card(label: str, value: str, *notes: str) -> None:
+    """A figure with what it rests on, a line a note. Long values do not fit: intervals belong into the notes."""
+    with st.container(border=True, gap=None, height="stretch"):
+        st.metric(plain(label), value)
+        for note in filter(None, notes):
+            st.markdown(f":small[:gray[{plain(note)}]]")
 
 
 def broken(error: Exception) -> None:

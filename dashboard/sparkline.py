@@ -89,7 +89,7 @@ def mark(style: Style) -> str:
     """The backend's marker alone, for a cell of a table, with room around it."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-9 -9 18 18" width="34" height="34">'
-        f"{_marker(0, 0, style, 5.5)}</svg>"
+        f"{_marker(0, 0, style, 3.6)}</svg>"
     )
 
 

@@ -36,6 +36,21 @@ class Row(NamedTuple):
     words: str = ""
 
 
+BEFORE = 10
+"""Runs before a fall that say whether the case had been passing."""
+
+
+def broke(outcomes: Sequence[bool]) -> bool:
+    """Whether a case that had passed fails now (oldest run first): it passed in most of the ten runs before the
+    failures at the end. One that passed by chance among failures did not break, nor did one that passed once or
+    twice when a longer record begins."""
+    passes = [place for place, passed in enumerate(outcomes) if passed]
+    if not passes or outcomes[-1]:
+        return False
+    before = outcomes[max(passes[-1] + 1 - BEFORE, 0) : passes[-1] + 1]
+    return 2 * sum(before) > len(before) and (len(before) > 2 or len(outcomes) <= 5)
+
+
 def height(rows: Sequence[Row]) -> float:
     return max(ROW * len(rows), ALONE) if rows else 0
 

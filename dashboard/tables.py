@@ -51,15 +51,12 @@ def _run(row: RunRow, style: Style, news: str | None) -> dict[str, Any]:
         "suite": row.suite + (f" ({row.subset})" if row.subset else ""),
         "state": [words.status(row.status)],
         "pass": round(passed.mean * 100, 1) if passed else None,
-        "interval": words.interval("pass", passed.low, passed.high) if passed else row.reason,
+        "interval": words.interval("pass", passed.low, passed.high) if passed else "",
         "n": passed.n if passed else None,
-        "errors": row.errors or None,
         "trigger": row.trigger,
-        "trials": row.trials if row.trials > 1 else None,
-        "news": news,
-        "took": words.duration((row.finished_at - row.started_at).total_seconds())
-        if row.finished_at
-        else None,
+        "trials": words.count(row.trials, "trial"),
+        "note": row.reason or news or "",
+        "took": words.duration((row.finished_at - row.started_at).total_seconds()) if row.finished_at else "",
     }
 
 
@@ -81,12 +78,11 @@ def runs_columns() -> dict[str, Any]:
         "suite": column.TextColumn("Suite", width=90),
         "state": state_column(),
         "pass": column.NumberColumn("Pass %", format="%.1f", width=66),
-        "interval": column.TextColumn("95 % interval", width=130),
+        "interval": column.TextColumn("95 % interval", width=90),
         "n": column.NumberColumn("n", width=50),
-        "errors": column.NumberColumn("Errors", width=56),
         "trigger": column.TextColumn("Started by", width=90),
-        "trials": column.NumberColumn("Trials", width=56),
-        "news": column.TextColumn("New in environment", width=190),
+        "trials": column.TextColumn("Trials", width=60),
+        "note": column.TextColumn("New in environment, or why it does not count", width=320),
         "took": column.TextColumn("Took", width=64),
     }
 
@@ -151,9 +147,8 @@ def _metric(name: str, run: RunRow, before: RunRow | None) -> dict[str, Any]:
         "now": words.amount(name, now.mean),
         "interval": words.interval(name, now.low, now.high),
         "n": now.n,
-        "before": words.amount(name, old.mean) if old else None,
-        "difference": words.difference(name, old.mean, now.mean) if old else None,
-        "meaning": METRICS[name].meaning,
+        "before": words.amount(name, old.mean) if old else "",
+        "difference": words.difference(name, old.mean, now.mean) if old else "",
     }
 
 
@@ -166,7 +161,6 @@ def metrics_columns(before: RunRow | None) -> dict[str, Any]:
         "n": column.NumberColumn("n", width=50),
         "before": column.TextColumn(f"Run {before.id}" if before else "Before", width=80),
         "difference": column.TextColumn("Difference", width=100),
-        "meaning": column.TextColumn("What it is", width="large"),
     }
 
 

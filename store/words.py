@@ -35,16 +35,22 @@ FLAKY_FLIPS = 3
 def amount(metric: str, value: float) -> str:
     """A metric's value with its unit: "91.1 %", "312 ms", "$0.09", "4.2"."""
     unit = METRICS[metric].unit
-    if unit == "share":
-        return f"{value * 100:.1f} %"
-    return f"${value:,.4g}" if unit == "USD" else f"{bare(metric, value)}{_suffix(METRICS[metric])}"
+    if unit == "USD":
+        return f"${value:,.4g}"
+    return (
+        f"{bare(metric, value)} %" if unit == "share" else f"{bare(metric, value)}{_suffix(METRICS[metric])}"
+    )
 
 
 def bare(metric: str, value: float) -> str:
     """The value as a number alone, shares in per cent: "91.1", "312", "4.2"."""
     if METRICS[metric].unit == "share":
-        return f"{value * 100:.1f}"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.3g}"
+        return _minus(f"{value * 100:.1f}")
+    return _minus(f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.3g}")
+
+
+def _minus(number: str) -> str:
+    return number.replace("-", "−", 1) if number.startswith("-") else number
 
 
 def interval(metric: str, low: float | None, high: float | None) -> str:
@@ -56,10 +62,11 @@ def interval(metric: str, low: float | None, high: float | None) -> str:
 
 def difference(metric: str, old: float, new: float) -> str:
     """ "+1.7 points", "−31 ms", "±0 points": the plain difference, which is no verdict."""
-    shown = bare(metric, new - old)
-    sign = "±" if float(shown.replace(",", "")) == 0 else "−" if new < old else "+"
+    size = bare(metric, abs(new - old))
     unit = " points" if METRICS[metric].unit == "share" else _suffix(METRICS[metric])
-    return f"{sign}{'0' if sign == '±' else shown.lstrip('-')}{unit}"
+    if float(size.replace(",", "")) == 0:
+        return f"±0{unit}"
+    return f"{'−' if new < old else '+'}{size}{unit}"
 
 
 def _suffix(metric: Metric) -> str:
@@ -262,7 +269,7 @@ def _against(run: RunFinding) -> str:
 def run_reason(state: str, reason: str | None) -> str:
     """Why a run counts nowhere, and what that means, in two sentences."""
     meaning = {
-        "invalid": "Too many answers were errors. Quality is unknown; it is not worse.",
+        "invalid": "Quality is unknown; it is not worse.",
         "void": "The adapter failed its checks before the first question. Quality is unknown.",
         "interrupted": "The run stopped before its end. `memtrend run --resume` finishes it.",
     }.get(state, "")
@@ -283,13 +290,26 @@ def streak(results: Sequence[tuple[datetime, bool]], now: datetime) -> Streak:
     outcomes = [passed for _, passed in results]
     if not any(outcomes):
         return Streak("never", "never passed")
-    flips = sum(before != after for before, after in pairwise(outcomes))
-    if flips >= FLAKY_FLIPS:
+    if is_flaky(outcomes):
         return Streak("flaky", f"flaky, passed {sum(outcomes)} of {len(outcomes)}")
-    since = _since(results)
+    since, failures = day(_since(results), now), len(outcomes) - sum(outcomes)
     if not outcomes[-1]:
-        return Streak("failing", f"failing since {day(since, now)}")
-    return Streak("passing", f"passes since {day(since, now)}" if flips else "passes")
+        return Streak("failing", f"failing since {since}")
+    if not failures:
+        return Streak("passing", "passes")
+    lately = flips(outcomes) == 1
+    return Streak(
+        "passing", f"passes since {since}" if lately else f"passes, failed {failures} of {len(outcomes)}"
+    )
+
+
+def is_flaky(outcomes: Sequence[bool]) -> bool:
+    """Whether a case turns to and fro: at least three times, and neither seldom nor nearly always passed."""
+    return flips(outcomes) >= FLAKY_FLIPS and 0.1 <= sum(outcomes) / len(outcomes) <= 0.9
+
+
+def flips(outcomes: Sequence[bool]) -> int:
+    return sum(before != after for before, after in pairwise(outcomes))
 
 
 def _since(results: Sequence[tuple[datetime, bool]]) -> datetime:

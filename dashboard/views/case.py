@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import groupby
 
 import streamlit as st
 
-from dashboard import charts, data, navigation, parts, stories
-from dashboard.figures import Window
+from dashboard import axes, charts, data, navigation, parts, stories
+from dashboard.figures import Tick, Window
 from dashboard.parts import plain
 from dashboard.strips import Cell, Row
 from store import queries, words
@@ -25,15 +25,26 @@ def page() -> None:
         _unknown()
         return
     history = data.ask(queries.case_history, suite, name)
-    asked = _asked_run(history)
-    backend = st.query_params.get("backend", "") or (asked.backend if asked else _first(history))
+    asked = _asked_run()
+    facts = st.container(horizontal=True, vertical_alignment="center", gap="medium")
+    with facts:
+        back, text = st.empty(), st.empty()
+        st.space("stretch")
+        backend = _backend(history, asked)
     run = asked if asked and asked.backend == backend else _newest_run(history, backend)
     version = _version(versions, history, run)
     results = data.ask(queries.case_results, version.case_id, run.id) if run else []
-    rows = _rows(history)
-    _facts(version, run, backend, rows)
+    rows = [_row(name, [point for point in history if point.backend == name]) for name in parts.contenders()]
+    if run:
+        back.page_link(
+            "views/run.py",
+            label=f"Run {run.id}",
+            icon=":material/arrow_back:",
+            query_params={"run": str(run.id)},
+        )
+    text.markdown(_facts(version, run), width="content")
     _title(backend, rows, results, run)
-    _history(rows, history, backend)
+    _history([row for row in rows if row.cells], history, suite, backend)
     left, right = st.columns(2, gap="medium")
     with left:
         _story(version)
@@ -49,22 +60,32 @@ def _unknown() -> None:
     st.page_link("views/suites.py", label="All suites", icon=":material/arrow_back:")
 
 
-def _asked_run(history: Sequence[HistoryPoint]) -> RunRow | None:
+def _asked_run() -> RunRow | None:
     text = st.query_params.get("run", "")
     return data.now(queries.run, int(text)) if text.isdecimal() else None
+
+
+def _backend(history: Sequence[HistoryPoint], asked: RunRow | None) -> str:
+    """The one in the address, else that of the run in the address, else the first that fails the case now."""
+    names = [backend.name for backend in data.ask(queries.backends)]
+    asked_of = {point.backend for point in history}
+    shown = [name for name in names if name in parts.contenders() or name == (asked and asked.backend)]
+    failing = [name for name in shown if name in asked_of and _fails(history, name)]
+    start = asked.backend if asked else next(iter(failing or shown), "")
+    return st.segmented_control(
+        "Backend", shown, default=start, key="backend", bind="query-params", required=True,
+        label_visibility="collapsed",
+    )  # fmt: skip
+
+
+def _fails(history: Sequence[HistoryPoint], backend: str) -> bool:
+    newest = [point for point in history if point.backend == backend][-1]
+    return newest.passes < newest.trials
 
 
 def _newest_run(history: Sequence[HistoryPoint], backend: str) -> RunRow | None:
     ids = [point.run_id for point in history if point.backend == backend]
     return data.ask(queries.run, ids[-1]) if ids else None
-
-
-def _first(history: Sequence[HistoryPoint]) -> str:
-    """Without a backend in the address: the first that fails now, else the first that was asked."""
-    newest = {point.backend: point for point in history}
-    names = [name for name in parts.contenders() if name in newest]
-    failing = [name for name in names if newest[name].passes < newest[name].trials]
-    return next(iter(failing or names or parts.contenders()), "")
 
 
 def _version(
@@ -76,13 +97,6 @@ def _version(
 
 
 # Above ----------------------------------------------------------------------------------------------------
-
-
-def _rows(history: Sequence[HistoryPoint]) -> list[Row]:
-    styles = parts.styles()
-    return [
-        _row(name, [p for p in history if p.backend == name]) for name in parts.contenders() if name in styles
-    ]
 
 
 def _row(name: str, points: Sequence[HistoryPoint]) -> Row:
@@ -100,7 +114,7 @@ def _streak(cells: Sequence[Cell]) -> words.Streak:
     )
 
 
-def _facts(version: CaseVersion, run: RunRow | None, backend: str, rows: Sequence[Row]) -> None:
+def _facts(version: CaseVersion, run: RunRow | None) -> str:
     facts = [
         plain(version.name),
         plain(version.suite),
@@ -108,30 +122,7 @@ def _facts(version: CaseVersion, run: RunRow | None, backend: str, rows: Sequenc
         "**critical**" if version.critical else "not critical",
         f"run {run.id}, {parts.moment(run.started_at)}" if run else "not asked yet",
     ]
-    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        if run:
-            st.page_link("views/run.py", label=f"Run {run.id}", icon=":material/arrow_back:",
-                         query_params={"run": str(run.id)})  # fmt: skip
-        st.markdown(f":gray[{' · '.join(facts)}]", width="stretch")
-        for row in rows:
-            _other(version, row, backend)
-
-
-def _other(version: CaseVersion, row: Row, backend: str) -> None:
-    """The same case on another backend; the one looked at is plain."""
-    label = f':color[{row.style.glyph}]{{foreground="{row.style.colour}"}} {plain(row.backend)}'
-    if row.backend == backend or not row.cells:
-        st.markdown(
-            f"**{label}**" if row.backend == backend else f":gray[{plain(row.backend)}]", width="content"
-        )
-        return
-    query = {
-        "suite": version.suite,
-        "case": version.name,
-        "backend": row.backend,
-        "run": str(row.cells[-1].run_id),
-    }
-    st.page_link("views/case.py", label=label, query_params=query)
+    return f":small[:gray[{' · '.join(facts)}]]"
 
 
 def _title(backend: str, rows: Sequence[Row], results: Sequence[CaseResult], run: RunRow | None) -> None:
@@ -145,22 +136,30 @@ def _title(backend: str, rows: Sequence[Row], results: Sequence[CaseResult], run
 # History --------------------------------------------------------------------------------------------------
 
 
-def _history(rows: Sequence[Row], history: Sequence[HistoryPoint], backend: str) -> None:
-    asked = [row for row in rows if row.cells]
-    if not asked:
+def _history(rows: Sequence[Row], history: Sequence[HistoryPoint], suite: str, backend: str) -> None:
+    if not rows:
         return
     times = sorted(point.started_at for point in history)
     margin = max((times[-1] - times[0]) * 0.01, timedelta(hours=1))
     window = Window(times[0] - margin, times[-1] + margin, parts.zone(), parts.theme())
-    told = "; ".join(f"{row.backend}: {row.words}" for row in asked)
+    own = [point.started_at for point in history if point.backend == backend]
+    told = "; ".join(f"{row.backend}: {row.words}" for row in rows)
     st.plotly_chart(
-        charts.history(asked, window), key="history", on_select=_opened, selection_mode="points", theme=None,
-        config=charts.CONFIG, alt=f"Outcome of the case in every run. {told}",
+        charts.history(rows, window, _changes(suite, backend, own or times)), key="history", on_select=_opened,
+        selection_mode="points", theme=None, config=charts.CONFIG, alt=f"Outcome of the case in every run. {told}",
     )  # fmt: skip
-    st.caption(_history_note(history, window.theme.mode))
+    st.caption(_history_note(history, backend, window.theme.mode))
 
 
-def _history_note(history: Sequence[HistoryPoint], mode: str) -> str:
+def _changes(suite: str, backend: str, times: Sequence[datetime]) -> list[Tick]:
+    """What changed in the environment of the backend looked at: the first suspects. Each stands where the cell of
+    the first run that had it begins."""
+    changes = data.ask(queries.environment_changes, suite, backends=[backend], since=times[0])
+    half = axes.usual_step(times) / 2
+    return [Tick(change.at - half, words.environment_news(change.changes)) for change in changes]
+
+
+def _history_note(history: Sequence[HistoryPoint], backend: str, mode: str) -> str:
     failed, passed = ("Dark", "Light") if mode == "light" else ("Bright", "Dim")
     versions = [hash_ for hash_, _ in groupby(point.hash for point in history)]
     same = (
@@ -169,7 +168,8 @@ def _history_note(history: Sequence[HistoryPoint], mode: str) -> str:
         else (f"The question was edited meanwhile: {len(set(versions))} versions of it are shown together.")
     )
     runs = words.count(len({point.run_id for point in history}), "run")
-    return f"{failed}: failed. {passed}: passed. {runs}, a gap where there was no answer. {same} Click a failure to see it."
+    lines = f"Dated lines: what changed in the environment of {plain(backend)}."
+    return f"{failed}: failed. {passed}: passed. {runs}, a gap where there was no answer. {same} {lines} A click on a failure opens it."
 
 
 def _opened() -> None:
@@ -210,10 +210,7 @@ def _expectation(one: stories.Expected) -> None:
     tone, told = st.columns([1, 4.6], gap="small")
     word, color = TONES.get(one.tone, ("limit", "gray"))
     tone.badge(word, color=color)
-    with told.container(gap="xsmall"):
-        st.caption(plain(one.rule))
-        for item in one.items:
-            st.code(item, language=None, wrap_lines=True)
+    told.markdown(f":small[:gray[{plain(one.rule)}]] {' '.join(map(parts.code, one.items))}")
 
 
 # What came back -------------------------------------------------------------------------------------------
@@ -270,7 +267,10 @@ def _answer(version: CaseVersion, result: CaseResult, run: RunRow) -> None:
             if result.detail.get(kind):
                 st.caption({"skipped": "not applicable: the backend lacks"}.get(kind, kind))
                 st.text(str(result.detail[kind]))
-        _hits(stories.returned(result.detail, version.k))
+        hits = stories.returned(result.detail, version.k)
+        _hits(hits)
+        if not hits and result.status == "ok":
+            st.caption("The answer was not kept." if result.returned_n else "Nothing came back.")
         _cost(result)
 
 
@@ -284,8 +284,6 @@ def _outcome(result: CaseResult) -> None:
 
 
 def _hits(hits: Sequence[stories.Returned]) -> None:
-    if not hits:
-        st.caption("Nothing came back, or the answer was not kept.")
     for hit in hits:
         rank, told, score = st.columns([0.5, 6, 1], gap="small")
         rank.caption(str(hit.rank))
@@ -331,9 +329,11 @@ def _elsewhere(version: CaseVersion, history: Sequence[HistoryPoint], backend: s
     if not shown:
         return
     st.subheader("The same case elsewhere", anchor=False)
-    for name in shown:
-        with st.container(border=True, horizontal=True, vertical_alignment="center", gap="small"):
-            _first_hit(version, newest[name])
+    with st.container(border=True, gap="xsmall"):
+        for name in shown:
+            with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+                _first_hit(version, newest[name])
+    st.caption("What came first in the newest run of each.")
 
 
 def _first_hit(version: CaseVersion, point: HistoryPoint) -> None:

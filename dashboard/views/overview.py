@@ -148,11 +148,10 @@ def _card(
     _card_value(latest, whole)
     if whole:
         st.image(image, width="stretch", alt=_alt(suite, name, row))
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.caption(plain(_card_note(latest, whole, going)), width="content")
-        st.page_link(
-            "views/trends.py", label="Trend", icon=":material/chevron_right:", query_params={"suite": suite}
-        )
+    note, link = st.columns([2.3, 1], gap="xsmall", vertical_alignment="center")
+    note.markdown(f":small[:gray[{plain(_card_note(latest, whole, going))}]]", wrap=False)
+    link.page_link("views/trends.py", label="Trend", icon=":material/chevron_right:", icon_position="right",
+                   query_params={"suite": suite})  # fmt: skip
 
 
 def _card_state(row: OverviewRow | None, going: RunRow | None) -> None:
@@ -166,17 +165,21 @@ def _card_state(row: OverviewRow | None, going: RunRow | None) -> None:
 
 def _card_value(latest: RunRow | None, whole: RunRow | None) -> None:
     """The newest value; where the newest run does not count, that, and the last value with its date."""
+    rolled = whole.metrics.get("pass") if whole else None
+    value, note = "–", ""
     if latest is not None and latest.status in words.PROBLEMS:
-        text = "### :gray[no run]"
-        if whole and "pass" in whole.metrics:
-            text += f" :small[:gray[{words.amount('pass', whole.metrics['pass'].mean)} on {parts.day(whole.started_at)}]]"
-    elif whole and "pass" in whole.metrics:
-        rolled = whole.metrics["pass"]
-        bounds = words.interval("pass", rolled.low, rolled.high)
-        text = f"### {words.amount('pass', rolled.mean)} :small[:gray[{bounds} · n {rolled.n}]]"
-    else:
-        text = "### :gray[–]"
-    st.markdown(text)
+        value = "no run"
+        note = (
+            f"{words.amount('pass', rolled.mean)} on {parts.day(whole.started_at)}"
+            if whole and rolled
+            else ""
+        )
+    elif rolled:
+        value = words.amount("pass", rolled.mean)
+        note = f"{words.interval('pass', rolled.low, rolled.high)} · n {rolled.n}"
+    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
+        st.metric("Pass rate", value, label_visibility="collapsed", width="content")
+        st.caption(note, width="content")
 
 
 def _card_note(latest: RunRow | None, whole: RunRow | None, going: RunRow | None) -> str:

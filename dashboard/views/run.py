@@ -78,7 +78,7 @@ def _facts(run: RunRow) -> None:
     ]
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         st.page_link("views/runs.py", label="Runs", icon=":material/arrow_back:")
-        st.markdown(f":gray[{' · '.join(facts)}]", width="content")
+        st.markdown(f":small[:gray[{' · '.join(facts)}]]", width="content")
 
 
 def _finding(
@@ -104,27 +104,18 @@ def _cards(run: RunRow, before: RunRow | None) -> None:
     shown = [name for name in CARDS if name in run.metrics]
     with st.grid(len(shown) + 1, min_column_width=200, gap="small"):
         for name in shown:
-            rolled = run.metrics[name]
-            old = before.metrics.get(name) if before else None
+            now, old = run.metrics[name], before.metrics.get(name) if before else None
+            bounds = words.interval(name, now.low, now.high)
             change = (
-                f" · {words.difference(name, old.mean, rolled.mean)} since run {before.id}"
+                f"{words.difference(name, old.mean, now.mean)} since run {before.id}"
                 if before and old
                 else ""
             )
-            bounds = words.interval(name, rolled.low, rolled.high)
-            _card(words.label(name), words.amount(name, rolled.mean), f"{bounds} · n {rolled.n}{change}")
-        _card(
-            "Took",
-            _took(run),
-            f"{run.trials} × {run.cases_total // run.trials} cases · {words.count(run.errors, 'error')}",
-        )
-
-
-def _card(label: str, value: str, note: str) -> None:
-    with st.container(border=True, gap=None, height="stretch"):
-        st.markdown(f":small[{plain(label.capitalize())}]")
-        st.markdown(f"### {plain(value)}")
-        st.caption(plain(note))
+            parts.card(
+                words.label(name).capitalize(), words.amount(name, now.mean), f"{bounds} · n {now.n}", change
+            )
+        asked = f"{run.trials} × {words.count(run.cases_total // run.trials, 'case')}"
+        parts.card("Took", _took(run), asked, words.count(run.errors, "error") if run.errors else "no error")
 
 
 def _took(run: RunRow) -> str:
@@ -156,7 +147,8 @@ def _cases(run: RunRow, cases: Sequence[CaseRow], old: Mapping[str, CaseRow]) ->
         return
     groups = _groups(cases, old)
     labels = [name for name, rows in groups.items() if rows or name in (FAILED, ALL)]
-    start = next(name for name in (CHANGED, FAILED, ERRORS, ALL) if groups[name])
+    order = (ERRORS, FAILED, ALL) if run.status == "invalid" else (CHANGED, FAILED, ERRORS, ALL)
+    start = next(name for name in order if groups[name])
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         chosen = st.segmented_control(
             "Cases", labels, default=start, key="cases", bind="query-params", required=True,

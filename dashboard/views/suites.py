@@ -13,8 +13,6 @@ from store import queries, words
 from store.queries import CaseVersion, FlakyCase, OverviewRow, SuiteRow
 
 LAST = 30
-FLAKY = (0.1, 0.9)
-"""A case is called flaky when its share of passed runs lies between; below or above it changed at most a few times."""
 SHOWN_FLAKY = 12
 
 
@@ -44,9 +42,9 @@ def page() -> None:
     left, right = st.columns(2, gap="medium")
     with left:
         _coverage(suite)
-        _versions(suite)
     with right:
         _flaky_table(flaky)
+        _versions(suite)
     _cases(cases)
 
 
@@ -68,12 +66,7 @@ def _title(suite: SuiteRow, rows: Sequence[OverviewRow], flaky: Sequence[FlakyCa
 def _flaky(suite: str) -> list[FlakyCase]:
     """Of real backends: a floor that passes by chance says nothing about the question."""
     mixed = data.ask(queries.flaky_cases, suite, last=LAST)
-    return [row for row in mixed if row.backend in parts.contenders() and _alternates(row.recent)]
-
-
-def _alternates(recent: Sequence[bool]) -> bool:
-    flips = sum(a != b for a, b in zip(recent, recent[1:], strict=False))
-    return flips >= words.FLAKY_FLIPS and FLAKY[0] <= sum(recent) / len(recent) <= FLAKY[1]
+    return [row for row in mixed if row.backend in parts.contenders() and words.is_flaky(row.recent)]
 
 
 # Cards ----------------------------------------------------------------------------------------------------
@@ -85,32 +78,25 @@ def _cards(
     floors = data.ask(queries.floors, suite.name, "pass")
     with st.grid(4, min_column_width=220, gap="small"):
         critical = sum(case.critical for case in cases)
-        _card(
+        parts.card(
             "Cases",
             f"{suite.cases}",
             f"{critical} critical · {words.count(suite.versions, 'version')} so far",
         )
         names = {row.case for row in flaky}
-        _card(
+        parts.card(
             "Flaky cases",
             f"{len(names)} of {suite.cases}",
             f"turned at least {words.FLAKY_FLIPS} times in {LAST} runs of a backend",
         )
         values = " · ".join(words.bare("pass", rolled.mean) for rolled in floors.values())
         n = max((rolled.n for rolled in floors.values()), default=0)
-        _card(
+        parts.card(
             "Floors: " + ", ".join(floors) if floors else "Floors",
             f"{values} %" if values else "–",
             f"n {n}" if n else "not measured yet",
         )
-        _card("A run takes", *_cost(rows))
-
-
-def _card(label: str, value: str, note: str) -> None:
-    with st.container(border=True, gap=None, height="stretch"):
-        st.markdown(f":small[{parts.plain(label)}]")
-        st.markdown(f"### {parts.plain(value)}")
-        st.caption(parts.plain(note))
+        parts.card("A run takes", *_cost(rows))
 
 
 def _cost(rows: Sequence[OverviewRow]) -> tuple[str, str]:
@@ -150,27 +136,34 @@ def _flaky_table(flaky: Sequence[FlakyCase]) -> None:
     if not flaky:
         st.markdown(f"None turned to and fro in the last {LAST} runs of a backend.")
         return
-    table = [
-        {
-            "case": row.case,
-            "share": row.passes / row.runs * 100,
-            "recent": [int(passed) for passed in row.recent],
-            "on": row.backend,
-        }
-        for row in flaky[:SHOWN_FLAKY]
-    ]
+    cases = {row.case: [other for other in flaky if other.case == row.case] for row in flaky}
+    table = [_flaky_row(case, rows) for case, rows in list(cases.items())[:SHOWN_FLAKY]]
     column = st.column_config
     st.dataframe(
         pd.DataFrame(table), key="flaky", hide_index=True, height="content",
         column_config={
             "case": "Case",
-            "share": column.ProgressColumn("Runs passed", min_value=0, max_value=100, format="%.0f %%", width=130),
-            "recent": column.BarChartColumn(f"Last {LAST} runs", y_min=0, y_max=1, width=170),
+            "share": column.ProgressColumn(
+                "Runs passed", min_value=0, max_value=100, format="%.0f %%", width=130, color="gray"
+            ),
+            "recent": column.BarChartColumn(f"Last {LAST} runs", y_min=0, y_max=1, width=170, color="gray"),
             "on": "On",
         },
     )  # fmt: skip
-    if len(flaky) > SHOWN_FLAKY:
-        st.caption(f"The {SHOWN_FLAKY} most mixed of {len(flaky)}.")
+    if len(cases) > SHOWN_FLAKY:
+        st.caption(f"The {SHOWN_FLAKY} most mixed of {len(cases)}.")
+
+
+def _flaky_row(case: str, rows: Sequence[FlakyCase]) -> dict[str, Any]:
+    """A case on all backends on which it is flaky; the bars are of the most mixed."""
+    passes, runs = (sum(getattr(row, name) for row in rows) for name in ("passes", "runs"))
+    on = [row.backend for row in rows]
+    return {
+        "case": case,
+        "share": passes / runs * 100,
+        "recent": [int(passed) for passed in rows[0].recent],
+        "on": words.listed(on) if len(on) <= 2 else words.count(len(on), "backend"),
+    }
 
 
 def _versions(suite: SuiteRow) -> None:
@@ -209,9 +202,9 @@ def _case(case: CaseVersion) -> dict[str, Any]:
         "case": case.name,
         "asked": case.query,
         "tags": ", ".join(case.tags),
-        "critical": "critical" if case.critical else None,
+        "critical": "critical" if case.critical else "",
         "k": case.k,
-        "source": case.source or None,
+        "source": case.source,
     }
 
 

@@ -13,7 +13,7 @@ from dashboard import charts, data, navigation, parts
 from dashboard.charts import Extras, Line
 from dashboard.figures import Tick, Window, safe
 from dashboard.parts import plain
-from dashboard.strips import Cell, Row
+from dashboard.strips import Cell, Row, broke
 from store import queries, words
 from store.metrics import METRICS
 from store.queries import EnvironmentChange, TrendPoint
@@ -29,6 +29,8 @@ OTHERS = (
 """The small multiples, those that are looked at most first."""
 PANELS = 6
 MOST_ROWS = 24
+MOST_BOLD = 3
+"""Bands of more backends than that hide each other."""
 SYMBOLS = {"deploy": "»", "upgrade": "↑", "intended": "⚑"}
 
 
@@ -82,6 +84,7 @@ def _filters(suites: Sequence[str]) -> Filters:
         view = st.segmented_control(
             "View", [TOGETHER, EACH], default=TOGETHER, key="view", required=True, **quiet
         )
+        st.space("stretch")
         names = parts.contenders()
         backends = st.pills("Backends", names, default=names, key="backends", selection_mode="multi", **quiet)
     shown = backends or names
@@ -135,7 +138,8 @@ def _no_points(chosen: Filters) -> None:
 def _main(chosen: Filters, points: Sequence[TrendPoint], broken: Sequence[Row], window: Window) -> None:
     marks = _marks(window.start)
     fitted = _fitted(window, points)
-    lines = _lines(points, chosen.backends, {row.backend for row in broken})
+    bold = {name for name, _ in Counter(row.backend for row in broken).most_common(MOST_BOLD)}
+    lines = _lines(points, chosen.backends, bold)
     if chosen.view == TOGETHER:
         extras = Extras(marks, _changes(chosen, window), broken, _floors(chosen))
         figure = charts.trend(lines, chosen.metric, fitted, extras)
@@ -170,7 +174,7 @@ def _opened() -> None:
 
 def _marks(since: datetime) -> list[Tick]:
     return [
-        Tick(mark.at, mark.text, SYMBOLS.get(mark.kind, "│")) for mark in data.ask(queries.marks, since=since)
+        Tick(mark.at, mark.text, SYMBOLS.get(mark.kind, "•")) for mark in data.ask(queries.marks, since=since)
     ]
 
 
@@ -210,7 +214,7 @@ def _broken(chosen: Filters, points: Sequence[TrendPoint], since: datetime) -> l
         return []
     mixed = data.ask(queries.flaky_cases, chosen.suite, last=runs)
     fallen = [
-        (row.backend, row.case) for row in mixed if row.backend in chosen.backends and not row.recent[-1]
+        (row.backend, row.case) for row in mixed if row.backend in chosen.backends and broke(row.recent)
     ]
     tagged = {
         case.name for case in data.ask(queries.suite_cases, chosen.suite) if chosen.tag in ("", *case.tags)
