@@ -57,6 +57,9 @@ STOP_S = 9.0
 """How long a stop waits for the run in flight to checkpoint: 10 s are promised."""
 BUSY_WAIT_S = 600.0
 """How long a run waits for a backend that a run of another process holds."""
+RENEW = timedelta(days=1)
+"""How often the fire times ahead are written anew."""
+NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 class RunRequest(BaseModel):
@@ -121,7 +124,7 @@ class Collector:
         self.worker = Worker(self._failed)
         self.scheduler = make_scheduler(self.worker, self._fired)
         self._run_stop = threading.Event()
-        self._written_ahead = datetime.min.replace(tzinfo=UTC)
+        self._written_ahead = NEVER
 
     @property
     def settings(self) -> Settings:
@@ -160,7 +163,7 @@ class Collector:
 
     def _tick(self) -> None:
         self._reread()
-        if datetime.now(UTC) - self._written_ahead > timedelta(days=1):
+        if datetime.now(UTC) - self._written_ahead > RENEW:
             self._write_ahead()
         while not self.stop.is_set() and (request := writes.claim_request(self.db)):
             self._take(request)
@@ -178,6 +181,12 @@ class Collector:
             message = f"the configuration was changed but is broken, so the former stays in force: {error}"
             writes.add_event(self.db, "error", SOURCE, message)
             return
+        except StoreError:
+            self.file.read_again()
+            raise
+        self._put_in_force(settings)
+
+    def _put_in_force(self, settings: Settings) -> None:
         moved = settings.database.url != self.settings.database.url
         self.file.settings = settings
         self._follow_schedules()
@@ -186,6 +195,7 @@ class Collector:
 
     def _follow_schedules(self) -> None:
         set_schedules(self.scheduler, self.settings.schedules, self.fire)
+        self._written_ahead = NEVER  # should writing fail now, the next tick does it
         self._write_ahead()
 
     def _write_ahead(self) -> None:

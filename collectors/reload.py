@@ -38,6 +38,10 @@ class SettingsFile:
             raise SettingsError(f"{self._path} is gone: put it back, or start anew for the defaults")
         return self._load()
 
+    def read_again(self) -> None:
+        """Let the next `reread` give what the last one gave: it could not be followed yet."""
+        self._read = None
+
     def _load(self) -> Settings:
         settings = configured(self._asked)
         check_schedules(settings.schedules)

@@ -6,6 +6,7 @@ cron from Sunday, so a digit would mean another day than the reader thinks.
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -144,6 +145,7 @@ class Fired(NamedTuple):
 def make_scheduler(worker: Worker, on_fired: Callable[[Fired], None]) -> BackgroundScheduler:
     """A scheduler in UTC, not yet started and empty. A fire that comes late (a suspended machine) is made up
     for once; one whose predecessor still runs is skipped and told."""
+    logging.getLogger("apscheduler").setLevel(logging.CRITICAL)  # what it would log is told to `on_fired`
     scheduler = BackgroundScheduler(
         timezone=UTC,
         jobstores={"default": MemoryJobStore()},

@@ -54,7 +54,9 @@ def up(
         complain(f"memtrend: {error}")
         return 1
     with stop_on_signals() as stop, Children(settings_path) as children:
-        children.start("dashboard", "dashboard.server", "--host", address.host, "--port", str(address.port))
+        where = ("--host", address.host, "--port", str(address.port))
+        # Streamlit announces itself on stdout; we do so once it answers. What goes wrong is on stderr.
+        children.start("dashboard", "dashboard.server", *where, stdout=subprocess.DEVNULL)
         children.start("collector", "collectors.collector")
         return _watch(children, address, stop)
 
@@ -114,12 +116,13 @@ class Children:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._read_end, self._write_end = os.pipe()
 
-    def start(self, name: str, module: str, *arguments: str) -> None:
+    def start(self, name: str, module: str, *arguments: str, stdout: int | None = None) -> None:
         """Run a module of ours as a child."""
         self._processes[name] = subprocess.Popen(
             [*PYTHON, "-m", "collectors.lifeline", str(self._read_end), module, *arguments],
             env=self._environment,
             stdin=subprocess.DEVNULL,
+            stdout=stdout,
             pass_fds=[self._read_end],
             start_new_session=True,
         )

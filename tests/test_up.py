@@ -39,7 +39,7 @@ def until(condition, what, within_s=WAIT_S):
         if found := condition():
             return found
         time.sleep(0.05)
-    raise AssertionError(f"not within {within_s:.0f} s: {what}")
+    raise AssertionError(f"not within {within_s:.0f} s: {what() if callable(what) else what}")
 
 
 @pytest.fixture
@@ -51,12 +51,13 @@ def port():
 class Up:
     """`memtrend up` in a folder, with what it started; all of it is killed at the end."""
 
-    def __init__(self, home, port, *arguments):
+    def __init__(self, home, port, config=None):
         self.home, self.url = home, f"http://127.0.0.1:{port}"
         self.out, self.err = home / "out.txt", home / "err.txt"
-        command = [sys.executable, "-P", "-m", "collectors.cli", "up", "--port", str(port), *arguments]
+        named = ["--config", config] if config else []
+        command = [sys.executable, "-P", "-m", "collectors.cli", *named, "up", "--port", str(port)]
         with self.out.open("w") as out, self.err.open("w") as err:
-            self.process = psutil.Popen(command, cwd=home, stdout=out, stderr=err)
+            self.process = psutil.Popen(command, cwd=home, stdout=out, stderr=err, start_new_session=True)
         self.started = []
 
     def __enter__(self):
@@ -85,6 +86,10 @@ class Up:
         """Waits for the line with the address."""
         until(lambda: self.url in self.out.read_text(), f"the address is told\n{self.err.read_text()}")
 
+    def press_ctrl_c(self):
+        """As a terminal does: to every process of the foreground group."""
+        os.killpg(self.process.pid, signal.SIGINT)
+
     def none_left(self, within_s):
         _, alive = psutil.wait_procs(self.started, timeout=within_s)
         return alive == []
@@ -106,21 +111,29 @@ def get(url):
 
 
 def test_up_serves_and_finishes_first_runs(home, port):
-    """The address is told once it answers, every suite gets a first whole run and a line, and ^C ends all."""
+    """The address is told once it answers, each suite gets a whole run and a line, requests are done, and ^C
+    ends all."""
     with Up(home, port) as up:
-        up.children()
+        assert up.process.pid not in {os.getpgid(child.pid) for child in up.children()}, "^C is ours alone"
         up.serves()
         assert get(f"{up.url}/healthz") == 200
-        until(lambda: up.out.read_text().count("whole") == 3, "three first runs are told")
-        up.process.send_signal(signal.SIGINT)
+        until(lambda: up.out.read_text().count("whole") == 3, lambda: up.out.read_text())
+        db = record(home)
+        writes.add_request(db, "run", {"suite": "smoke", "backend": "floor"}, "dashboard")
+        until(lambda: queries.requests(db, ["done"]), "the request is done")
+        up.press_ctrl_c()
         assert up.process.wait(STOP_S) == 130
         assert up.none_left(0)
         assert up.err.read_text() == ""
         assert len(up.out.read_text().splitlines()) == 4
-    rows = queries.runs(record(home))
-    assert {(row.suite, row.status) for row in rows} == {
-        (s, "whole") for s in ("golden", "smoke", "contract")
-    }
+    rows = queries.runs(db, statuses=["whole"])
+    ran = [(row.trigger, row.suite) for row in reversed(rows)]
+    assert ran == [
+        ("first", "golden"),
+        ("first", "smoke"),
+        ("first", "contract"),
+        ("request:dashboard", "smoke"),
+    ]
 
 
 def test_up_needs_no_configuration(tmp_path, port):
@@ -145,8 +158,9 @@ def test_term_before_anything_is_ready(home, port):
 
 
 def test_what_runs_is_interrupted_by_the_end(home, port):
-    """Ending everything while a run is under way keeps what it had, for a resume."""
-    (home / "memtrend.toml").write_text(CONFIG.replace('"everything"', '"sluggish:Slow"'))
+    """Ending everything while a run is under way keeps what it had; all followed the configuration named."""
+    (home / "memtrend.toml").unlink()
+    (home / "other.toml").write_text(CONFIG.replace('"everything"', '"sluggish:Slow"'))
     (home / "sluggish.py").write_text(
         "import time\n"
         "class Slow:\n"
@@ -154,14 +168,15 @@ def test_what_runs_is_interrupted_by_the_end(home, port):
         "    def write(self, text):\n        self.texts.append(text)\n"
         "    def search(self, query, k):\n        time.sleep(0.05)\n        return self.texts[-k:]\n"
     )
-    with Up(home, port) as up:
+    with Up(home, port, config="other.toml") as up:
         up.children()
         db = until(lambda: (home / "record.db").exists() and record(home), "the record")
         row = until(lambda: queries.progress(db), "a run is under way")[0]
-        up.process.send_signal(signal.SIGINT)
+        up.press_ctrl_c()
         assert up.process.wait(STOP_S) == 130
         assert up.none_left(0)
     assert queries.run(db, row.id).status == "interrupted"
+    assert not (home / "memtrend.db").exists()
 
 
 def test_kill_leaves_no_one_behind(home, port):
@@ -204,49 +219,6 @@ def test_an_address_of_another_machine_is_refused():
         check_port(Address("192.0.2.1", 8501))
 
 
-def test_two_at_once(home, port):
-    """A second `up` over the same record says who collects already and exits with 1; the first goes on."""
-    with Up(home, port) as up:
-        collector = up.child("collectors.collector")
-        until(
-            lambda: (home / "record.db").exists() and queries.heartbeats(record(home)), "the collector beats"
-        )
-        elsewhere = home / "elsewhere"
-        elsewhere.mkdir()
-        (elsewhere / "memtrend.toml").write_text(CONFIG.replace("record.db", f"{home}/record.db"))
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            other = server.getsockname()[1]
-        with Up(elsewhere, other) as second:
-            assert second.process.wait(WAIT_S) == 1
-            assert f"process {collector.pid} on " in second.err.read_text()
-        assert up.process.poll() is None
-
-
-def test_the_configuration_reaches_the_children(home, port):
-    """`--config` names the file for dashboard and collector alike, wherever it lies."""
-    (home / "memtrend.toml").rename(home / "other.toml")
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "collectors.cli",
-        "--config",
-        "other.toml",
-        "up",
-        "--port",
-        str(port),
-    ]
-    process = subprocess.Popen(command, cwd=home)
-    try:
-        until(
-            lambda: (home / "record.db").exists() and queries.heartbeats(record(home)), "the collector beats"
-        )
-        assert not (home / "memtrend.db").exists()
-    finally:
-        process.terminate()
-        assert process.wait(STOP_S) == 0
-
-
 def test_a_deaf_child_is_killed(tmp_path):
     """A process on the lifeline that ignores its TERM is killed all the same."""
     (tmp_path / "stubborn.py").write_text(STUBBORN)
@@ -269,16 +241,3 @@ def test_a_deaf_child_is_killed(tmp_path):
         child.kill()
         child.stdout.close()
         os.close(read_end)
-
-
-def test_requests_are_taken_while_up(home, port):
-    """What the dashboard asks for becomes a run of the collector beside it."""
-    with Up(home, port) as up:
-        up.children()
-        db = until(lambda: (home / "record.db").exists() and record(home), "the record")
-        request = writes.add_request(db, "run", {"suite": "smoke", "backend": "floor"}, "dashboard")
-        row = until(lambda: queries.requests(db, ["done", "failed"]), "an answer")[0]
-        assert (row.id, row.state) == (request, "done")
-        up.process.terminate()
-        assert up.process.wait(STOP_S) == 0
-    assert queries.run(db, row.run_ids[0]).trigger == "request:dashboard"
