@@ -13,6 +13,7 @@ from pathlib import Path
 from collectors.backend import BackendError, Hit, Recall, Usage
 
 ODD = "tests.collectors.odd_backends:"
+DEEP = 100
 
 
 class Shelf:
@@ -154,6 +155,15 @@ class Hanging(Shelf):
             threading.Event().wait()
 
 
+class Clinging(Shelf):
+    """Hangs when it is to drop what it holds."""
+
+    def reset(self, scope):
+        if self.boxes.get(scope.namespace):
+            threading.Event().wait()
+        super().reset(scope)
+
+
 class HangingDoor(Hanging):
     """Hangs in a call, and from then on whenever it is opened."""
 
@@ -166,6 +176,49 @@ class HangingDoor(Hanging):
 
     def recall(self, scope, query, k):
         type(self).shut = self.shut or self.word in query
+        return super().recall(scope, query, k)
+
+
+class Twolegged(Shelf):
+    """Two indexes: one of them ranks the needle last, the other one has lost it."""
+
+    capabilities = Shelf.capabilities | {"legs"}
+    legs = ("words", "vectors")
+
+    def recall(self, scope, query, k, leg=None):
+        self.lost = "needle" if leg == "vectors" else "\0"
+        hits = [hit for hit in super().recall(scope, query, DEEP).hits if self.lost not in hit.text]
+        return Recall(tuple(hits[:k]))
+
+    def count(self, scope):
+        held = len(self.boxes[scope.namespace])
+        return {"words": held, "vectors": held - 1}
+
+
+class Foggy(Shelf):
+    """Leaves the needle out of every answer, however deep, but to a question in its own words; and then it
+    comes in other words, as after an extraction."""
+
+    def recall(self, scope, query, k):
+        hits = super().recall(scope, query, DEEP).hits
+        if "needle" in query:
+            return Recall((Hit("x9", "Door: the needle opens it.", 1.0), *hits[: k - 1]))
+        return Recall(tuple(hit for hit in hits if "needle" not in hit.text)[:k])
+
+
+class HangsWhenDeep(Hanging):
+    """Hangs at questions for more hits than anyone needs."""
+
+    def recall(self, scope, query, k):
+        return super().recall(scope, f"hang {query}" if k == DEEP else query, k)
+
+
+class FailsWhenDeep(Shelf):
+    """Fails at questions for more hits than anyone needs."""
+
+    def recall(self, scope, query, k):
+        if k == DEEP:
+            raise ConnectionError("too much")
         return super().recall(scope, query, k)
 
 
