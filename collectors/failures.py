@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from collectors.backend import Hit
@@ -44,45 +44,65 @@ def failure_kind(
         return None
     return (
         _came_back(probe, evidence, history)
-        or _missing(probe, evidence, diagnosis)
-        or _too_much(probe, evidence)
+        or _missing(probe, evidence, history, diagnosis)
+        or _miscounted(probe, evidence)
     )
 
 
 def _came_back(probe: Probe, evidence: Evidence, history: History) -> str | None:
-    suspects = [evidence.hits[rank] for rank in sorted(evidence.unwanted) if rank < probe.k]
-    for hit in suspects:
+    first = {0} if evidence.unwanted_first else set()
+    unwanted = first | {rank for rank in evidence.unwanted if rank < probe.k}
+    for rank in sorted(unwanted | _strays(probe, evidence)):
+        hit = evidence.hits[rank]
         if _is_one_of(hit, history.forgotten.values()):
             return "forgotten yet returned"
         if _is_foreign(probe, hit, history):
             return "leaked from another scope or user"
-    if evidence.unwanted_first:
-        first = evidence.hits[0]
-        return (
-            "leaked from another scope or user" if _is_foreign(probe, first, history) else "stale fact first"
-        )
-    return "unwanted returned" if suspects else None
+    if first:
+        return "stale fact first"
+    return "unwanted returned" if unwanted else None
 
 
-def _missing(probe: Probe, evidence: Evidence, diagnosis: Diagnosis | None) -> str | None:
-    if all(any(rank < probe.k for rank in ranks) for ranks in evidence.found):
+def _strays(probe: Probe, evidence: Evidence) -> set[int]:
+    """Ranks of the hits outside of the only ids that may come back."""
+    allowed = [e.ids for e in probe.expectations if e.kind == "only"]
+    return {rank for rank, hit in enumerate(evidence.hits) if any(hit.id not in ids for ids in allowed)}
+
+
+def _missing(probe: Probe, evidence: Evidence, history: History, diagnosis: Diagnosis | None) -> str | None:
+    missing = {
+        want: ranks
+        for want, ranks in zip(evidence.wants, evidence.found, strict=True)
+        if not any(rank < probe.k for rank in ranks)
+    }
+    if not missing:
         return None
-    if any(ranks for ranks in evidence.found) and not any(
-        r < probe.k for ranks in evidence.found for r in ranks
-    ):
+    if any(missing.values()):
         return "returned but too low"
     if diagnosis is None or diagnosis.error:
         return "not returned"
-    if diagnosis.stored and not any(diagnosis.stored.values()) and diagnosis.deep_rank is None:
-        return "not stored"
-    return "returned but too low" if diagnosis.deep_rank is not None else "stored but not returned"
+    if diagnosis.deep_rank is not None and len(missing) == len(evidence.wants):  # else the rank of one found
+        return "returned but too low"
+    return _unreturned(missing, answers(probe, history), diagnosis.stored)
 
 
-def _too_much(probe: Probe, evidence: Evidence) -> str:
-    limited = any(
-        e.kind in ("at_most", "exactly") and not holds(probe, evidence, e) for e in probe.expectations
-    )
-    return "limit not honoured" if limited and len(evidence.hits) > probe.k else "unwanted returned"
+def _unreturned(
+    missing: Iterable[Want], held: Mapping[Want, list[Memory]], stored: Mapping[str, bool]
+) -> str:
+    known = [stored[memory.id] for want in missing for memory in held[want] if memory.id in stored]
+    if not known:
+        return "not returned"
+    return "stored but not returned" if any(known) else "not stored"
+
+
+def _miscounted(probe: Probe, evidence: Evidence) -> str:
+    returned = len(evidence.hits)
+    limits = [
+        e for e in probe.expectations if e.kind in ("at_most", "exactly") and not holds(probe, evidence, e)
+    ]
+    if any(returned < (limit.n or 0) for limit in limits):
+        return "not returned"
+    return "limit not honoured" if limits and returned > probe.k else "unwanted returned"
 
 
 def _is_one_of(hit: Hit, memories: Iterable[Memory]) -> bool:
@@ -92,12 +112,13 @@ def _is_one_of(hit: Hit, memories: Iterable[Memory]) -> bool:
 def _is_foreign(probe: Probe, hit: Hit, history: History) -> bool:
     """Whether the hit is a memory that the question's scope does not cover."""
     mine = [memory for memory in history.held.values() if _is_one_of(hit, [memory])]
-    return bool(mine) and not any(_covers(probe, memory) for memory in mine)
+    session = None if probe.all_sessions else probe.session or history.session
+    return bool(mine) and not any(_covers(probe, session, memory) for memory in mine)
 
 
-def _covers(probe: Probe, memory: Memory) -> bool:
+def _covers(probe: Probe, session: str | None, memory: Memory) -> bool:
     return (
         memory.user == probe.user
         and (not probe.domains or memory.domain in probe.domains)
-        and (probe.session is None or memory.session == probe.session)
+        and session in (None, memory.session)
     )

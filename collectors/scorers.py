@@ -44,7 +44,7 @@ class Evidence(NamedTuple):
 
 
 def wants(probe: Probe) -> tuple[Want, ...]:
-    """Each pattern of an `all`, each id, and an `any` group as one."""
+    """Each pattern of an `all`, each id, and an `any` group as one; what is wanted twice counts once."""
     found: list[Want] = []
     for expectation in probe.expectations:
         if expectation.kind == "any":
@@ -52,7 +52,7 @@ def wants(probe: Probe) -> tuple[Want, ...]:
         elif expectation.kind in ("all", "only"):
             found += [Want((pattern,)) for pattern in expectation.patterns]
             found += [Want(id=id) for id in expectation.ids]
-    return tuple(found)
+    return tuple(dict.fromkeys(found))
 
 
 def examine(probe: Probe, hits: tuple[Hit, ...]) -> Evidence:

@@ -63,15 +63,7 @@ def test_a_question_is_the_worlds_users_unless_it_says_otherwise(reading: Reader
         a_case("plain"),
         a_case("in-world", world="lab"),
         a_case("says", world="lab", user="tomas"),
-        {
-            "id": "steps",
-            "world": "lab",
-            "user": "tomas",
-            "steps": [
-                {"probe": "q", "expect_any": ["x"]},
-                {"probe": "q", "expect_any": ["x"], "user": "ana"},
-            ],
-        },
+        {"id": "steps", "world": "lab", "user": "tomas", "steps": [STEP, {**STEP, "user": "ana"}]},
     )
     users = {probe.case: probe.user for probe in suite.probes}
     assert users == {
@@ -100,20 +92,16 @@ def test_what_a_case_writes_belongs_to_its_worlds_user(reading: Reader):
 
 def test_domains_of_a_probe_outrank_those_of_its_case(reading: Reader):
     """Domains on a probe replace the case's, and an empty list asks over all of them."""
-    steps = [
-        {"probe": "q", "expect_any": ["x"]},
-        {"probe": "q", "expect_any": ["x"], "domains": ["home"]},
-        {"probe": "q", "expect_any": ["x"], "domains": []},
-    ]
-    suite = reading({"id": "a", "domains": ["work"], "steps": steps})
+    steps = [STEP, {**STEP, "domains": ["home"]}, {**STEP, "domains": []}]
+    suite = reading(of_steps(*steps, domains=["work"]))
     assert [probe.domains for probe in suite.probes] == [("work",), ("home",), ()]
 
 
 def test_k_of_a_probe_outranks_that_of_its_case(reading: Reader):
     """k on a probe replaces the case's, which replaces 5."""
-    steps = [{"probe": "q", "expect_any": ["x"]}, {"probe": "q", "expect_any": ["x"], "k": 1}]
-    assert [probe.k for probe in reading({"id": "a", "k": 3, "steps": steps}).probes] == [3, 1]
-    assert [probe.k for probe in reading({"id": "a", "steps": steps}).probes] == [5, 1]
+    steps = [STEP, {**STEP, "k": 1}]
+    assert [probe.k for probe in reading(of_steps(*steps, k=3)).probes] == [3, 1]
+    assert [probe.k for probe in reading(of_steps(*steps)).probes] == [5, 1]
 
 
 def test_a_null_session_asks_over_all_sessions(reading: Reader):
@@ -169,8 +157,7 @@ def test_a_probes_story_is_what_came_before_it(reading: Reader):
 
 def test_each_of_several_probes_is_a_case_of_its_own(reading: Reader):
     """Several probes are id/1, id/2 with hashes of their own; a single one bears the case's id."""
-    probe = {"probe": "q", "expect_any": ["x"]}
-    suite = reading({"id": "two", "steps": [probe, probe]}, {"id": "one", "steps": [probe]})
+    suite = reading({"id": "two", "steps": [STEP, STEP]}, {"id": "one", "steps": [STEP]})
     assert [probe.case for probe in suite.probes] == ["two/1", "two/2", "one"]
     assert len(set(hashes_of(suite).values())) == 3
 
