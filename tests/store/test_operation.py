@@ -1,0 +1,159 @@
+"""Requests, heartbeats, schedules and events: what keeps it going."""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Barrier
+
+import pytest
+
+from store import queries, writes
+from store.database import Database, open_database
+from store.errors import StoreError
+
+SPAWN = multiprocessing.get_context("spawn")
+
+
+def test_a_request_lives_from_asked_to_done(db: Database) -> None:
+    """A request is queued, claimed once, and ends with the runs it made."""
+    request_id = writes.add_request(db, "run", {"suite": "golden"}, "ann")
+    claimed = writes.claim_request(db)
+    assert claimed is not None
+    assert (claimed.id, claimed.kind, claimed.payload, claimed.author) == (
+        request_id,
+        "run",
+        {"suite": "golden"},
+        "ann",
+    )
+    assert writes.claim_request(db) is None
+    writes.finish_request(db, request_id, [4, 5])
+    (done,) = queries.requests(db)
+    assert (done.state, done.run_ids, done.error) == ("done", [4, 5], None)
+    assert done.finished_at is not None
+    assert done.claimed_at is not None
+    assert done.created_at <= done.claimed_at <= done.finished_at
+
+
+def test_a_failed_request_keeps_its_error(db: Database) -> None:
+    """What went wrong stands with the request, and states select."""
+    request_id = writes.add_request(db, "run", {})
+    writes.claim_request(db)
+    writes.finish_request(db, request_id, [], "no such suite")
+    assert [(row.state, row.error) for row in queries.requests(db, ["failed"])] == [
+        ("failed", "no such suite")
+    ]
+    assert queries.requests(db, ["queued", "done"]) == []
+    with pytest.raises(StoreError, match="is not claimed"):
+        writes.finish_request(db, request_id, [])
+
+
+def test_requests_are_claimed_oldest_first(db: Database) -> None:
+    """Who asked first is served first; lists show the newest first."""
+    ids = [writes.add_request(db, "run", {}) for _ in range(3)]
+    assert [row.id for row in queries.requests(db, limit=2)] == [ids[2], ids[1]]
+    claimed = [writes.claim_request(db) for _ in range(3)]
+    assert [row.id for row in claimed if row] == ids
+
+
+def _claim_all(url: str, barrier: Barrier, claimed: Queue[list[int]]) -> None:
+    db = open_database(url)
+    barrier.wait(60)
+    rows = iter(lambda: writes.claim_request(db), None)
+    claimed.put([row.id for row in rows])
+
+
+def test_no_request_is_claimed_twice(db: Database, url: str) -> None:
+    """Two processes that claim at the same time share the requests out between them."""
+    ids = [writes.add_request(db, "run", {}) for _ in range(40)]
+    barrier = SPAWN.Barrier(2)
+    claimed: Queue[list[int]] = SPAWN.Queue()
+    claimers = [SPAWN.Process(target=_claim_all, args=(url, barrier, claimed)) for _ in range(2)]
+    for claimer in claimers:
+        claimer.start()
+    shares = [claimed.get(timeout=100) for _ in claimers]
+    for claimer in claimers:
+        claimer.join(60)
+    assert sorted(itertools.chain(*shares)) == ids
+
+
+def test_a_heartbeat_knows_a_new_start(db: Database) -> None:
+    """Beats of one process keep its start; another pid, or another host, is a new start."""
+    writes.beat(db, "collector", 1, "here")
+    (first,) = queries.heartbeats(db)
+    writes.beat(db, "collector", 1, "here")
+    (again,) = queries.heartbeats(db)
+    assert again.at > first.at
+    assert again.started_at == first.started_at == first.at
+    writes.beat(db, "collector", 2, "here")
+    (restarted,) = queries.heartbeats(db)
+    assert restarted.started_at == restarted.at > again.at
+    assert restarted.pid == 2
+
+
+def test_schedules_keep_their_last_fire(db: Database) -> None:
+    """Writing the next fire leaves the last one, and the other way round."""
+    last, following = datetime(2026, 3, 1, 3, tzinfo=UTC), datetime(2026, 3, 2, 3, tzinfo=UTC)
+    writes.record_schedule(db, "nightly", last, enabled=True)
+    writes.record_fire(db, "nightly", last)
+    writes.record_schedule(db, "nightly", following, enabled=False)
+    writes.record_schedule(db, "never", None, enabled=True)
+    assert [tuple(row) for row in queries.schedules(db)] == [
+        ("never", None, None, True),
+        ("nightly", last, following, False),
+    ]
+
+
+def _daily(start: datetime) -> Iterator[datetime]:
+    return (start + timedelta(days=day) for day in itertools.count())
+
+
+def _expected(db: Database) -> list[tuple[str, datetime]]:
+    with db.read() as connection:
+        rows = connection.exec_driver_sql("SELECT schedule, scheduled_for FROM expected_run ORDER BY 1, 2")
+        return [(name, datetime.fromisoformat(at).replace(tzinfo=UTC)) for name, at in rows]
+
+
+def test_expected_fires_ahead_are_replaced_and_past_ones_stay(db: Database) -> None:
+    """New times take the place of those ahead, up to the horizon; what should have run is not forgotten."""
+    now = datetime.now(UTC)
+    past, soon = now - timedelta(hours=1), now + timedelta(hours=1)
+    with db.write() as connection:
+        connection.exec_driver_sql(
+            "INSERT INTO expected_run VALUES ('nightly', ?)", (past.replace(tzinfo=None).isoformat(" "),)
+        )
+    writes.write_expected(db, "other", _daily(soon), soon)
+    writes.write_expected(db, "nightly", _daily(soon), soon + timedelta(days=9))
+    later = soon + timedelta(minutes=30)
+    writes.write_expected(db, "nightly", _daily(past), later + timedelta(days=1))
+    ahead = [past + timedelta(days=1)]
+    assert _expected(db) == [("nightly", past), *(("nightly", at) for at in ahead), ("other", soon)]
+    upcoming = queries.next_expected(db)
+    assert upcoming is not None
+    assert (upcoming.schedule, upcoming.at) == ("other", soon)
+
+
+def test_no_times_ahead_clears_them(db: Database) -> None:
+    """A schedule that will not fire any more expects nothing."""
+    soon = datetime.now(UTC) + timedelta(hours=1)
+    writes.write_expected(db, "nightly", [soon], soon)
+    writes.write_expected(db, "nightly", [], soon)
+    assert queries.next_expected(db) is None
+
+
+def test_events_come_newest_first_by_level(db: Database) -> None:
+    """Events are listed newest first, and levels select."""
+    for level, text in (("info", "started"), ("error", "failed"), ("info", "stopped")):
+        writes.add_event(db, level, "collector", text)
+    assert [event.message for event in queries.events(db, limit=2)] == ["stopped", "failed"]
+    assert [event.message for event in queries.events(db, levels=["error"])] == ["failed"]
+
+
+def test_the_databases_clock_can_be_asked(db: Database) -> None:
+    """The clock that leases go by is told in UTC."""
+    before = datetime.now(UTC)
+    asked = queries.clock(db)
+    assert before - timedelta(seconds=1) <= asked <= datetime.now(UTC) + timedelta(seconds=1)
