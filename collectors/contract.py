@@ -347,7 +347,7 @@ CONTRACT = (
     Check(
         "domains",
         _apart({"domain": "work"}, {"domain": "home"}, {"domains": ("work",)}),
-        "Filter by scope.domains where there are any.",
+        "Filter by scope.domains where there are any; a harness: take `domains` in search.",
     ),
     Check(
         "sessions",

@@ -33,8 +33,8 @@ class Dense(SqliteStore):
     """
 
     def __init__(self, config: BackendConfig) -> None:
-        super().__init__(config)
         self._embedder: Embedder = open_embedder(config.embedder)
+        super().__init__(config)
         self._made_by = digest([self._embedder.name, dict(self._embedder.fingerprint)])
         self._matrices: dict[int, _Matrix] = {}
         if not self._embedder.deterministic:

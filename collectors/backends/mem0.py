@@ -21,6 +21,7 @@ from copy import deepcopy
 from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -46,6 +47,7 @@ ID_KEY = "memtrend_id"
 ALL_ROWS = 1_000_000
 """Asked for in listings: the vendor's default is 20."""
 SETTLE_TIMEOUT_S = 20.0
+SPACY_MODEL = "en_core_web_sm"
 PASSING_STATUS = frozenset({408, 409, 425, 429})
 
 
@@ -156,6 +158,7 @@ class Mem0(Backend):
             "mem0ai": version("mem0ai"),
             "vector_store": configuration.vector_store.provider,
             "keyword_search": "on" if getattr(self._memory.vector_store, "_bm25_encoder", None) else "off",
+            "entities": "on" if find_spec(SPACY_MODEL) else "off",
             **self._made_by,
             **(inferring if self._options.infer else {}),
         }
@@ -373,6 +376,10 @@ def _vendor() -> Any:
         import mem0.configs.base
     except ImportError as error:
         raise missing_extra("mem0") from error
+    if find_spec(SPACY_MODEL) is None:
+        # Its entity half would try to download the model, and complain when it cannot.
+        models: Any = import_module("mem0.utils.spacy_models")
+        models._load_failed_full = models._load_failed_lemma = True
     return mem0
 
 
