@@ -1,0 +1,187 @@
+"""A backend belongs to one run at a time, for as long as that run lives and no longer."""
+
+import os
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from collectors import lease
+from collectors.lease import BackendLease, InstanceBusy, release_those_of_the_dead, whoami
+from collectors.runner import run
+from store import database, queries, writes
+from store.database import open_database
+from tests.collectors.playground import cases, plan, suite
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Leases that are looked after every few ms, and last one second."""
+    monkeypatch.setattr(lease, "POLL_S", 0.02)
+    monkeypatch.setattr(lease, "TTL_S", 1.0)
+
+
+@pytest.fixture
+def held(db):
+    with BackendLease(db, "mine", threading.Event()) as held:
+        yield held
+
+
+def row(db, name="backend:mine"):
+    return next(row for row in queries.leases(db) if row.name == name)
+
+
+def other_process(db, code):
+    """A process that has taken the lease of `mine` and waits."""
+    start = (
+        "import sys, threading, time\n"
+        "from collectors.lease import BackendLease\n"
+        "from store.database import open_database\n"
+        f"db = open_database({db.url_public!r})\n"
+        f"{code}\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", start], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+HOLDING = "BackendLease(db, 'mine', threading.Event()).__enter__()"
+
+
+def test_one_at_a_time(db, held):
+    """Whoever comes second is told which backend is in use, and what to do."""
+    with (
+        pytest.raises(InstanceBusy, match=re.escape("backend mine is in use by another run; wait for it")),
+        BackendLease(db, "mine", threading.Event()),
+    ):
+        pass
+    assert row(db).owner == whoami()
+
+
+def test_other_backends_are_free(db, held):
+    """A lease is of one backend."""
+    with BackendLease(db, "yours", threading.Event()) as other:
+        assert (other.token, held.token) == (1, 1)
+
+
+def test_given_back(db):
+    """After a run its backend is free, and the next one gets a higher token."""
+    tokens = []
+    for _ in range(3):
+        with BackendLease(db, "mine", threading.Event()) as held:
+            tokens.append(held.token)
+        assert not row(db).held
+    assert tokens == [1, 2, 3]
+
+
+def test_given_back_after_an_error(db):
+    """A run that fails gives its backend back, too."""
+    with pytest.raises(ZeroDivisionError), BackendLease(db, "mine", threading.Event()):
+        raise ZeroDivisionError
+    assert not row(db).held
+
+
+def test_kept_while_it_lasts(db, quick):
+    """While a run lasts its lease is renewed, again and again."""
+    with BackendLease(db, "mine", threading.Event()) as held:
+        for _ in range(3):
+            until(lambda before=row(db).expires: row(db).expires > before)
+        assert not held.stop.is_set()
+
+
+def test_lost(db, quick):
+    """A run whose backend was taken over stops, and knows why."""
+    stop = threading.Event()
+    with BackendLease(db, "mine", stop) as held:
+        writes.release_lease(db, held.name, held.token)
+        taken = writes.acquire_lease(db, held.name, "elsewhere:1", 60)
+        assert stop.wait(10)
+        assert held.reason == "another process took the backend over"
+    assert (row(db).token, row(db).held) == (taken, True), "it does not give back what is another's"
+
+
+def test_cancelled(db, quick, tmp_path):
+    """A cancel of the run that is watched stops it, and only that."""
+    stop = threading.Event()
+    run_id = run(plan(suite(tmp_path, cases(1)), name="other"), db).run_id
+    with BackendLease(db, "mine", stop) as held:
+        held.watch(run_id)
+        assert not stop.wait(0.1)
+        with db.write() as connection:
+            connection.exec_driver_sql("UPDATE run SET cancel = 1")
+        assert stop.wait(10)
+        assert held.reason == "cancelled"
+
+
+def test_record_that_is_locked_for_a_while(db, quick, monkeypatch):
+    """While the record cannot be written a run goes on, and its lease is renewed afterwards."""
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.05)
+    impatient = open_database(db.url_public)
+    with BackendLease(impatient, "mine", threading.Event()) as held:
+        before = row(db).expires
+        blocker = sqlite3.connect(db.url_public.removeprefix("sqlite:///"), isolation_level=None)
+        blocker.execute("BEGIN IMMEDIATE")
+        threading.Event().wait(0.6 * lease.TTL_S)
+        blocker.execute("COMMIT")
+        blocker.close()
+        until(lambda: row(db).expires > before)
+        assert not held.stop.is_set()
+    impatient.close()
+
+
+def until(true):
+    while not true():
+        threading.Event().wait(0.02)
+
+
+# Whose process was killed
+
+
+def test_killed(db):
+    """What a killed process of this machine held is free at once."""
+    process = other_process(db, HOLDING)
+    with pytest.raises(InstanceBusy), BackendLease(db, "mine", threading.Event()):
+        pass
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    with BackendLease(db, "mine", threading.Event()) as taken:
+        assert taken.token == 2
+    process.stdout.close()
+
+
+@pytest.mark.parametrize(
+    "owner",
+    [
+        "elsewhere:{dead}",
+        "{host}:{dead}",
+        "{host}-1:{dead}",
+        "{machine}:{alive}",
+        "{machine}:1",
+        "seed",
+    ],
+)
+def test_not_known_to_be_dead(db, owner):
+    """A pid means nothing on another machine or in another container, and who lives keeps what is his."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    machine = whoami().rpartition(":")[0]
+    names = {"dead": gone.pid, "alive": os.getpid(), "machine": machine, "host": socket.gethostname()}
+    writes.acquire_lease(db, "backend:mine", owner.format(**names), 60)
+    release_those_of_the_dead(db)
+    assert row(db).held
+
+
+def test_known_to_be_dead(db):
+    """The lease of a process that is gone is released, whatever it was of."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    writes.acquire_lease(db, "collector", f"{whoami().rpartition(':')[0]}:{gone.pid}", 60)
+    release_those_of_the_dead(db)
+    assert not row(db, "collector").held
