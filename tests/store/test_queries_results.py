@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from store import queries, writes
 from store.database import Database
 from store.queries import EXPORTED
+from store.records import ScenarioOutcome
 from store.rollups import roll_up
 from tests.store.seeding import START, Seed, outcome, scenario
 
 
-def _run_with(db: Database, seed: Seed, *scenarios: object) -> int:
+def _run_with(db: Database, seed: Seed, *scenarios: ScenarioOutcome) -> int:
     run_id, token = seed.open(seed.suite(), trials=3)
     for one in scenarios:
-        writes.save_scenario(db, run_id, one, token)  # type: ignore[arg-type]
+        writes.save_scenario(db, run_id, one, token)
     seed.close(run_id, token, at=START)
     return run_id
 
@@ -42,33 +44,24 @@ def test_cases_of_a_run_with_what_they_came_to(db: Database, seed: Seed) -> None
         assert [row.case for row in queries.run_cases(db, run_id, only=only)] == expected  # type: ignore[arg-type]
 
 
+def _trial(trials: Mapping[str, Sequence[bool | None]], trial: int) -> ScenarioOutcome:
+    """One trial of every case; None is an error."""
+    cases = [
+        outcome(name, passed=row[trial - 1], trial=trial, status="error" if row[trial - 1] is None else "ok")
+        for name, row in trials.items()
+    ]
+    return scenario(cases, trial=trial)
+
+
 def test_trials_are_folded(db: Database, seed: Seed) -> None:
     """A case passed when more than half of its judged trials did; an error shows, and is no lost trial."""
-    trials = {
+    trials: dict[str, list[bool | None]] = {
         "a": [True, True, False],
         "b": [True, False, False],
         "c": [True, None, None],
         "d": [None, None, None],
     }
-    run_id = _run_with(
-        db,
-        seed,
-        *(
-            scenario(
-                [
-                    outcome(
-                        name,
-                        passed=row[trial - 1],
-                        trial=trial,
-                        status="error" if row[trial - 1] is None else "ok",
-                    )
-                    for name, row in trials.items()
-                ],
-                trial=trial,
-            )
-            for trial in (1, 2, 3)
-        ),
-    )
+    run_id = _run_with(db, seed, *(_trial(trials, trial) for trial in (1, 2, 3)))
     rows = {row.case: row for row in queries.run_cases(db, run_id)}
     assert [(row.trials, row.passes, row.passed) for row in rows.values()] == [
         (3, 2, True),

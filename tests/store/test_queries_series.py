@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from store import models as m
 from store import queries, writes
 from store.database import Database
 from tests.store.seeding import START, Seed, rollups
@@ -124,7 +123,7 @@ def test_floors_are_the_newest_of_nothing_and_everything(db: Database, seed: See
 
 
 def test_the_overview_says_where_everything_stands(db: Database, seed: Seed) -> None:
-    """Each suite on each backend has its newest ended run, its newest whole one, its pass rates, what runs."""
+    """Each suite on each backend has its newest ended and its newest whole run, pass rates, what runs."""
     version, smoke = seed.suite(), seed.suite("smoke", {"x": "1"})
     whole = [seed.run(version, ["a"] * (day > 0), day=day) for day in range(2)]
     invalid = seed.run(version, [], day=2, status="invalid")
@@ -188,4 +187,3 @@ def test_an_empty_record_answers_every_question(db: Database) -> None:
         None,
         {},
     )
-    assert m.run is not None

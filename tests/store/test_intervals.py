@@ -1,0 +1,176 @@
+"""Intervals of one sample: against SciPy's, and on properties that must hold whatever the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from store.stats.intervals import (
+    RESAMPLES,
+    SEED,
+    Z95,
+    Floats,
+    Interval,
+    bootstrap_mean,
+    bootstrap_median,
+    wilson,
+)
+
+# Shares
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 17, 40, 77, 1000, 250_000])
+def test_wilson_is_scipys(n: int):
+    """At every count of a grid both ends are those of binomtest(...).proportion_ci("wilson")."""
+    for successes in sorted({0, 1, n // 7, n // 3, n // 2, n - 1, n}):
+        reference = stats.binomtest(successes, n).proportion_ci(method="wilson")
+        found = wilson(successes, n)
+        assert (found.low, found.high) == pytest.approx((reference.low, reference.high), abs=1e-12)
+        assert (found.n, found.method) == (n, "wilson")
+
+
+def test_z95_is_the_quantile():
+    """The constant is the 97.5 % quantile of the standard normal."""
+    assert pytest.approx(stats.norm.ppf(0.975), abs=1e-15) == Z95
+
+
+def test_wilson_covers_what_it_should():
+    """Over shares and sizes the interval holds the true share about as often as it says."""
+    for n in (20, 80):
+        counts = np.arange(n + 1)
+        ends = [wilson(int(count), n)[:2] for count in counts]
+        for share in (0.1, 0.3, 0.5, 0.9):
+            held = [low <= share <= high for low, high in ends]
+            assert stats.binom.pmf(counts, n, share)[held].sum() == pytest.approx(0.95, abs=0.035)
+
+
+COUNTS = st.integers(1, 400).flatmap(
+    lambda n: st.tuples(st.integers(0, 12 * n).map(lambda passes: passes / 12), st.just(n))
+)
+"""Passes of n cases, each in twelve trials."""
+
+
+@given(COUNTS)
+def test_wilson_holds_the_share_within_its_bounds(counted: tuple[float, int]):
+    """0 <= low <= share <= high <= 1, also for shares of cases averaged over trials; never without width."""
+    successes, n = counted
+    found = wilson(successes, n)
+    assert 0 <= found.low <= successes / n <= found.high <= 1
+    assert found.low < found.high
+
+
+@given(COUNTS)
+def test_wilson_is_the_same_upside_down(counted: tuple[float, int]):
+    """The interval of what failed is the mirror image of that of what passed."""
+    successes, n = counted
+    passed, failed = wilson(successes, n), wilson(n - successes, n)
+    assert (failed.low, failed.high) == pytest.approx((1 - passed.high, 1 - passed.low), abs=1e-9)
+
+
+@given(COUNTS, st.integers(2, 50))
+def test_more_cases_narrow_it(counted: tuple[float, int], times: int):
+    """The same share of more cases has a narrower interval."""
+    successes, n = counted
+    few, many = wilson(successes, n), wilson(successes * times, n * times)
+    assert many.high - many.low < few.high - few.low
+
+
+@given(COUNTS, st.floats(0, 1))
+def test_more_successes_never_lower_it(counted: tuple[float, int], more: float):
+    """Both ends rise with the share."""
+    successes, n = counted
+    better = min(n, successes + more)
+    assert wilson(better, n).low >= wilson(successes, n).low - 1e-12
+    assert wilson(better, n).high >= wilson(successes, n).high - 1e-12
+
+
+def test_no_data_has_no_interval():
+    """Nothing counted is nothing known, and the method says so."""
+    assert wilson(0, 0) == Interval(None, None, 0, "no data")
+
+
+@pytest.mark.parametrize(("successes", "n"), [(-0.1, 5), (5.1, 5), (1, 0), (float("nan"), 5)])
+def test_impossible_counts_are_refused(successes: float, n: int):
+    """What cannot be a count is an error, not an interval."""
+    with pytest.raises(ValueError, match=f"successes must lie between 0 and n={n}, not "):
+        wilson(successes, n)
+
+
+# Means and medians
+
+
+def _scipys(values: Floats, statistic: Callable[..., Any]) -> tuple[float, float]:
+    """The percentile interval of scipy.stats.bootstrap, which draws as we do from the same seed."""
+    found = stats.bootstrap(
+        (values,), statistic, method="percentile", n_resamples=RESAMPLES, rng=np.random.default_rng(SEED)
+    )
+    return tuple(found.confidence_interval)
+
+
+SAMPLES = [
+    np.array([1.0, 2.0]),
+    np.array([3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0]),
+    np.random.default_rng(1).exponential(120.0, 60),  # latencies
+    np.random.default_rng(2).integers(0, 6, 177).astype(float),  # counts
+]
+
+
+@pytest.mark.parametrize("values", SAMPLES, ids=len)
+def test_bootstraps_are_scipys(values: Floats):
+    """With the same draws, mean and median have the ends of scipy.stats.bootstrap's percentile interval."""
+    for ours, statistic in ((bootstrap_mean, np.mean), (bootstrap_median, np.median)):
+        found = ours(values)
+        assert (found.low, found.high) == pytest.approx(_scipys(values, statistic), rel=1e-12)
+        assert (found.n, found.method) == (len(values), f"bootstrap {statistic.__name__}")
+
+
+def test_the_mean_is_near_the_normal_interval():
+    """For a large sample the bootstrap of the mean is the normal one, within its own noise."""
+    values = np.random.default_rng(3).normal(50, 10, 2000)
+    found = bootstrap_mean(values)
+    half = Z95 * values.std(ddof=1) / sqrt(len(values))
+    assert found.low == pytest.approx(values.mean() - half, abs=half / 5)
+    assert found.high == pytest.approx(values.mean() + half, abs=half / 5)
+
+
+VALUES = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=40).map(np.array)
+Bootstrap = Callable[[Floats], Interval]
+BOOTSTRAPS = pytest.mark.parametrize("bootstrap", [bootstrap_mean, bootstrap_median])
+
+
+@BOOTSTRAPS
+@given(values=VALUES)
+def test_a_bootstrap_stays_among_its_values(bootstrap: Bootstrap, values: Floats):
+    """Ordered, and never beyond the smallest and the largest value."""
+    found = bootstrap(values)
+    slack = 1e-9 * (1 + np.abs(values).max())
+    assert values.min() - slack <= found.low <= found.high <= values.max() + slack
+
+
+@BOOTSTRAPS
+@given(values=VALUES, factor=st.floats(0.1, 10), shift=st.floats(-100, 100))
+def test_a_bootstrap_follows_its_unit(bootstrap: Bootstrap, values: Floats, factor: float, shift: float):
+    """In another unit it is the same interval in that unit."""
+    before, after = bootstrap(values), bootstrap(values * factor + shift)
+    expected = (before.low * factor + shift, before.high * factor + shift)
+    assert (after.low, after.high) == pytest.approx(expected, rel=1e-6, abs=1e-3)
+
+
+@BOOTSTRAPS
+def test_equal_data_give_equal_intervals(bootstrap: Bootstrap):
+    """Every draw starts from the one seed: asking again changes nothing."""
+    assert bootstrap(SAMPLES[2]) == bootstrap(SAMPLES[2].copy())
+
+
+@BOOTSTRAPS
+@pytest.mark.parametrize("values", [[], [7.0]])
+def test_fewer_than_two_values_have_no_interval(bootstrap: Bootstrap, values: list[float]):
+    """One value says nothing of how values vary, and the method says so."""
+    assert bootstrap(np.array(values)) == Interval(None, None, len(values), "fewer than 2 values")
