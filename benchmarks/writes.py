@@ -6,15 +6,15 @@ take turns, so that what else the machine does weighs on both; the ratio is the 
 
 from __future__ import annotations
 
-import argparse
-import json
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from measure import Bar, pairs, parser, tell
 
 from store import models as m
 from store import writes
@@ -29,42 +29,41 @@ MAX_RATIO = 1.5
 MAX_BYTES = 250
 
 
+class Cost(NamedTuple):
+    """CPU seconds of storing, and bytes of the file that it made."""
+
+    seconds: float
+    size: int
+
+
 def main() -> int:
-    arguments = _arguments()
+    given = parser(__doc__)
+    given.add_argument("--rows", type=int, default=1_000_000, help="case results a side, in runs of 2,000")
+    given.add_argument("--pairs", type=int, default=5)
+    arguments = given.parse_args()
     runs = max(1, round(arguments.rows / (CASES * SCENARIOS)))
+    rows = runs * CASES * SCENARIOS
+    costs = pairs(arguments.pairs, lambda: _cost(_through_store, runs), lambda: _cost(_through_core, runs))
+    ratio = statistics.median(ours.seconds / core.seconds for ours, core in costs)
+    bars = [
+        Bar("store_cpu_over_core", round(ratio, 3), MAX_RATIO),
+        Bar("bytes_per_case_result", round(costs[0][0].size / rows, 1), MAX_BYTES),
+    ]
+    lines = [
+        f"{rows:,} case results of {len(SCORED)} metrics: {ours.seconds:.1f} s of CPU through the store, "
+        f"{core.seconds:.1f} s by Core inserts"
+        for ours, core in costs
+    ]
+    return tell(arguments.json, lines, bars)
+
+
+def _cost(store: Callable[[Database, int], float], runs: int) -> Cost:
     with tempfile.TemporaryDirectory(prefix="memtrend-bench-") as folder:
-        pairs = [_pair(Path(folder), number, runs) for number in range(arguments.pairs)]
-    ratio = statistics.median(ours / core for ours, core, _ in pairs)
-    size = pairs[0][2] / (runs * CASES * SCENARIOS)
-    bars = {
-        "store_cpu_over_core": {"value": round(ratio, 3), "target": MAX_RATIO, "met": ratio <= MAX_RATIO},
-        "bytes_per_case_result": {"value": round(size, 1), "target": MAX_BYTES, "met": size <= MAX_BYTES},
-    }
-    _tell(arguments, pairs, runs * CASES * SCENARIOS, bars)
-    return 0 if all(bar["met"] for bar in bars.values()) else 1
-
-
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=1_000_000, help="case results a side, in runs of 2,000")
-    parser.add_argument("--pairs", type=int, default=5)
-    parser.add_argument("--json", action="store_true", help="print the bars as one JSON document")
-    return parser.parse_args()
-
-
-def _pair(folder: Path, number: int, runs: int) -> tuple[float, float, int]:
-    """CPU seconds of ours and of Core's, and the size of our file in bytes. Who goes first alternates."""
-    sides: list[Callable[[Database, int], float]] = [_through_store, _through_core]
-    seconds = {}
-    sizes = {}
-    for side in sides if number % 2 == 0 else reversed(sides):
-        path = folder / f"{side.__name__}.db"
+        path = Path(folder) / "record.db"
         db = open_database(f"sqlite:///{path}")
-        seconds[side] = side(db, runs)
+        seconds = store(db, runs)
         db.close()
-        sizes[side] = path.stat().st_size
-        path.unlink()
-    return seconds[_through_store], seconds[_through_core], sizes[_through_store]
+        return Cost(seconds, path.stat().st_size)
 
 
 def _through_store(db: Database, runs: int) -> float:
@@ -144,16 +143,6 @@ def _as_rows(
         for name, value in case.scores.items()
     ]
     return scenario, cases, scores
-
-
-def _tell(arguments: argparse.Namespace, pairs: list[Any], rows: int, bars: dict[str, Any]) -> None:
-    if arguments.json:
-        print(json.dumps({"bars": bars}))
-        return
-    for ours, core, _ in pairs:
-        print(f"{rows} case results of {len(SCORED)} metrics: store {ours:.1f} s, Core {core:.1f} s of CPU")
-    for name, bar in bars.items():
-        print(f"{name}: {bar['value']} (at most {bar['target']}): {'met' if bar['met'] else 'MISSED'}")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import URL, Connection, make_url
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
 
 from store.errors import StoreError
 
@@ -113,6 +113,14 @@ def _insert_sql(table: sa.Table, columns: tuple[str, ...], dialect: sa.Dialect) 
     if statement.positiontup != list(columns):
         raise ValueError(f"columns of {table.name} must come in the table's order: {statement.positiontup}")
     return str(statement)
+
+
+def is_double(error: IntegrityError) -> bool:
+    """Whether a row was refused because one with its key is there already."""
+    return getattr(error.orig, "sqlite_errorname", "") in (
+        "SQLITE_CONSTRAINT_UNIQUE",
+        "SQLITE_CONSTRAINT_PRIMARYKEY",
+    )
 
 
 def _checked(url: str) -> URL:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from math import isfinite
 from typing import Any
 
@@ -11,7 +12,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
 from store import models as m
-from store.database import Database, insert_rows
+from store.database import Database, insert_rows, is_double
 from store.errors import StoreError
 from store.metrics import METRICS
 from store.records import CaseOutcome, ClosedStatus, NewRun, Rollup, ScenarioOutcome
@@ -129,22 +130,29 @@ def save_scenario(db: Database, run_id: int, outcome: ScenarioOutcome, token: in
         run = _writable_run(connection, run_id, token)
         ids = _case_ids(db, connection, run.suite_version_id)
         first = connection.execute(_NEXT_RESULT_ID).scalar_one()
-        try:
+        with _refusing_doubles(run_id, outcome):
             _insert_scenario(connection, run_id, outcome)
-            insert_rows(
-                connection, m.case_result, _CASE_COLUMNS, _case_results(run_id, ids, outcome.cases, first)
-            )
-        except IntegrityError as error:
-            raise StoreError(
-                f"run {run_id}: scenario {outcome.scenario!r}, trial {outcome.trial}, or one of its cases is "
-                "stored already; nothing was stored twice"
-            ) from error
+            results = _case_results(run_id, ids, outcome.cases, first)
+            insert_rows(connection, m.case_result, _CASE_COLUMNS, results)
         scores = _scores(((first + i, case.scores) for i, case in enumerate(outcome.cases)), run.scorer_id)
         insert_rows(connection, m.score, _SCORE_COLUMNS, scores)
-        rows = [(first + position, text) for position, text in details]
-        insert_rows(connection, m.detail, ("case_result_id", "content"), rows)
+        texts = [(first + position, text) for position, text in details]
+        insert_rows(connection, m.detail, ("case_result_id", "content"), texts)
         errors = sum(case.status == "error" for case in outcome.cases)
         connection.execute(_SCENARIO_DONE, {"run_id": run_id, "cases": len(outcome.cases), "errors": errors})
+
+
+@contextmanager
+def _refusing_doubles(run_id: int, outcome: ScenarioOutcome) -> Iterator[None]:
+    try:
+        yield
+    except IntegrityError as error:
+        if not is_double(error):
+            raise
+        raise StoreError(
+            f"run {run_id}: scenario {outcome.scenario!r}, trial {outcome.trial}, or one of its cases is stored "
+            "already; nothing was stored twice"
+        ) from error
 
 
 _SCENARIO_COLUMNS = (

@@ -171,19 +171,17 @@ def test_a_killed_run_is_the_latest(db: Database, seed: Seed) -> None:
 
 def test_an_empty_record_answers_every_question(db: Database) -> None:
     """On a new record, every question has an empty answer and none fails."""
-    assert queries.overview(db) == queries.suites(db) == queries.backends(db) == queries.runs(db) == []
-    assert queries.trends(db, "golden", ["pass"]) == queries.environment_changes(db, "golden") == []
-    assert queries.floors(db, "golden", "pass") == {}
-    assert (
-        queries.suite_versions(db, "golden")
-        == queries.suite_tags(db, "golden")
-        == queries.case(db, "g", "c")
-        == []
-    )
-    assert queries.flaky_cases(db, "golden") == queries.case_history(db, "golden", "a") == []
-    assert queries.run_cases(db, 1) == queries.stored_answers(db, 1) == list(queries.export_cases(db)) == []
-    assert (queries.data_version(db), queries.next_expected(db), queries.environment(db, 1)) == (
-        "0",
-        None,
-        {},
-    )
+    lists: list[object] = [
+        *(question(db) for question in (queries.overview, queries.suites, queries.backends, queries.runs)),
+        *(question(db) for question in (queries.marks, queries.events, queries.leases, queries.heartbeats)),
+        *(question(db, "golden") for question in (queries.suite_versions, queries.suite_tags)),
+        *(question(db, "golden") for question in (queries.suite_cases, queries.flaky_cases)),
+        *(question(db, "golden", "a") for question in (queries.case, queries.case_history)),
+        *(question(db, 1) for question in (queries.run_cases, queries.stored_answers, queries.run_tags)),
+        queries.trends(db, "golden", ["pass"]),
+        queries.environment_changes(db, "golden"),
+        list(queries.export_cases(db)),
+    ]
+    assert lists == [[]] * len(lists)
+    assert (queries.data_version(db), queries.next_expected(db)) == ("0", None)
+    assert queries.environment(db, 1) == queries.floors(db, "golden", "pass") == {}
