@@ -19,6 +19,7 @@ from collectors.reload import SettingsFile
 from store import models as m
 from store import queries, writes
 from store.database import open_database
+from store.errors import StoreError
 from store.settings import SettingsError
 
 WAIT_S = 40.0
@@ -357,6 +358,23 @@ def test_a_removed_file_keeps_the_former_configuration(home, db):
         assert answered(db, ask(db, suite="mine", backend="floor")).state == "done"
 
 
+def test_a_change_that_the_record_refused_is_followed_later(home, db, monkeypatch, caplog):
+    """A full disk or a locked file at the moment of a change ends nothing, and the change is not forgotten."""
+    failures = [StoreError("no space left on its disk")]
+
+    def register(db, settings):
+        if failures:
+            raise failures.pop()
+
+    with Running(db):
+        monkeypatch.setattr("collectors.collector.register_all", register)
+        file = home / "memtrend.toml"
+        file.write_text(file.read_text().replace("schedules.nightly", "schedules.weekly"))
+        told(db, "the changed configuration is in force", NAME)
+    assert "no space left on its disk" in caplog.text
+    assert {state.name for state in queries.schedules(db) if state.enabled} == {"weekly"}
+
+
 def test_half_a_file_is_not_taken_for_a_broken_one(home):
     """A file that is still being written is read once it rests."""
     watched = SettingsFile()
@@ -380,11 +398,15 @@ def test_a_wrong_configuration_stops_the_start(home):
 
 
 def test_a_second_collector_is_refused(home, db):
-    """While one lives, a second says which process on which host has the database, and exits with 1."""
+    """While one lives, a second says which process on which host has the database, and exits with 1; ^C ends
+    the first with 130, and its claim with it."""
     with Process(home, "collect") as first:
         until(lambda: queries.heartbeats(db), "the first collector beats")
         second = run_memtrend(home, "collect")
         assert first.poll() is None
+        first.send_signal(signal.SIGINT)
+        assert first.wait(timeout=10) == 130
+    assert not any(lease.held for lease in queries.leases(db))
     assert second.returncode == 1
     assert f"process {first.pid} on " in second.stderr
     assert "Traceback" not in second.stderr
@@ -456,15 +478,14 @@ class Process:
         self.process.wait()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-def test_a_signal_checkpoints_and_resume_finishes(slow_home, db, number, code):
-    """A run that a signal interrupts keeps what it had, and resuming it loses and doubles nothing."""
+def test_term_checkpoints_and_resume_finishes(slow_home, db):
+    """A run that TERM interrupts keeps what it had, and resuming it loses and doubles nothing."""
     process = Process(slow_home, "collect")
     with process as collector:
         request = ask(db, suite="mine", backend="slow")
         row = until(lambda: [r for r in queries.progress(db) if r.cases_done >= 3], "three cases are done")[0]
-        collector.send_signal(number)
-        assert collector.wait(timeout=10) == code
+        collector.send_signal(signal.SIGTERM)
+        assert collector.wait(timeout=10) == 0
     assert process.errors.read_text() == ""
     kept = results(db, row.id)
     interrupted = queries.run(db, row.id)
