@@ -359,7 +359,7 @@ def test_a_removed_file_keeps_the_former_configuration(home, db):
 
 
 def test_a_change_that_the_record_refused_is_followed_later(home, db, monkeypatch, caplog):
-    """A full disk or a locked file at the moment of a change ends nothing, and the change is not forgotten."""
+    """A full disk or a locked file at the moment of a change ends nothing, and the change is kept."""
     failures = [StoreError("no space left on its disk")]
 
     def register(db, settings):
