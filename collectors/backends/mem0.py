@@ -241,6 +241,8 @@ class Mem0(Backend):
         for row in rows:
             with explained("delete"):
                 self._memory.delete(row["id"])
+        gone = {row["id"] for row in rows}
+        self._last = {namespace: last for namespace, last in self._last.items() if last not in gone}
 
 
 class _Unsettled(BackendError):

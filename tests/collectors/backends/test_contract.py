@@ -9,6 +9,7 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 import pytest
+import stamina
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -192,6 +193,10 @@ class TestContract:
             opened.backend.settle(BOX)
         found = answered(opened.backend, BOX, [HARBOUR, FERRY, PIANO])
         assert found == ["m-harbour", "m-piano"] * opened.keeps
+        opened.backend.forget(BOX, ["m-piano"])
+        with stamina.set_testing(True, attempts=1):  # what was planted last is not waited for
+            opened.backend.settle(BOX)
+        assert answered(opened.backend, BOX, [HARBOUR, FERRY, PIANO]) == ["m-harbour"] * opened.keeps
 
     def test_forgets_a_user(self, opened: Opened) -> None:
         """A forgotten user has nothing left, in any session; the others keep everything."""
