@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from collectors.backend import Hit, Observation
@@ -165,7 +166,13 @@ def abstained(probe: Probe, evidence: Evidence) -> float | None:
 
 
 def returned_tokens(probe: Probe, evidence: Evidence) -> float:
-    return float(sum(len(_TOKEN.findall(hit.text)) for hit in evidence.hits))
+    return float(sum(_tokens(hit.text) for hit in evidence.hits))
+
+
+@lru_cache(maxsize=1024)
+def _tokens(text: str) -> int:
+    """Words and marks, counted once for a memory that comes back for many questions."""
+    return len(_TOKEN.findall(text))
 
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
