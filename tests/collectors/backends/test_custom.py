@@ -395,10 +395,6 @@ class TestAnswers:
         assert isinstance(hit.id, str)
         assert isinstance(hit.score, float | None)
 
-    def test_hits_may_come_one_by_one(self, module: ModuleType) -> None:
-        """A generator is a list of hits too."""
-        assert len(self.answering(module, iter(["a", "b"])).recall(BOX, "q", 5).hits) == 2
-
     @pytest.mark.parametrize("kind", sorted(GARBAGE))
     def test_garbage_is_an_error(self, module: ModuleType, kind: str) -> None:
         """Anything else is a permanent error that shows what came and what is wanted."""
