@@ -68,6 +68,10 @@ class BackendSection(Section):
     def options(self) -> dict[str, Any]:
         return dict(self.model_extra or {})
 
+    def __repr_args__(self) -> list[tuple[str | None, Any]]:
+        """Configuration and options hold secrets in the clear, and must not get into a log."""
+        return [("type", self.type), ("owner", self.owner)]
+
 
 class SuiteSection(Section):
     """A suite of the team's. `only` and `without` select cases by tag."""
@@ -135,7 +139,7 @@ class Settings(BaseSettings):
         extra="forbid", hide_input_in_errors=True, env_prefix=PREFIX, env_nested_delimiter=DELIMITER
     )
 
-    embedder: str | dict[str, Any] = "wordllama"
+    embedder: str | dict[str, Any] = Field(default="wordllama", repr=False)
     database: DatabaseSection = Field(default_factory=DatabaseSection)
     backends: dict[Name, BackendSection] = Field(default_factory=dict)
     suites: dict[Name, SuiteSection] = Field(default_factory=dict)

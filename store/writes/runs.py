@@ -150,8 +150,8 @@ def _refusing_doubles(run_id: int, outcome: ScenarioOutcome) -> Iterator[None]:
         if not is_double(error):
             raise
         raise StoreError(
-            f"run {run_id}: scenario {outcome.scenario!r}, trial {outcome.trial}, or one of its cases is stored "
-            "already; nothing was stored twice"
+            f"run {run_id}: scenario {outcome.scenario!r}, trial {outcome.trial}, or one of its cases is "
+            "stored already; nothing was stored twice"
         ) from error
 
 

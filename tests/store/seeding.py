@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from store import models as m
 from store import queries, writes
@@ -18,7 +19,7 @@ class Seed:
     def __init__(self, db: Database) -> None:
         self.db = db
 
-    def suite(self, name: str = "golden", cases: Mapping[str, str] | None = None, **fields: object) -> int:
+    def suite(self, name: str = "golden", cases: Mapping[str, str] | None = None, **fields: Any) -> int:
         """cases: name -> hash. The version follows from them."""
         hashes = cases or {"a": "1", "b": "1", "c": "1", "d": "1"}
         records = tuple(
@@ -33,16 +34,16 @@ class Seed:
         return writes.register_backend(self.db, name, type or name, {"k": 1}, "team")
 
     def open(
-        self, version: int, backend: str = "keyword", *, trials: int = 1, **fields: object
+        self, version: int, backend: str = "keyword", *, trials: int = 1, **fields: Any
     ) -> tuple[int, int]:
         """A run that is going on, under its backend's lease: (run id, token)."""
         backend_id = self.backend(backend)
         token = writes.acquire_lease(self.db, writes.backend_lease(backend), "test", 60)
         assert token is not None
-        given: dict[str, object] = {"environment_id": None, "trigger": "cli", "scorer_version": "1", **fields}
+        given: dict[str, Any] = {"environment_id": None, "trigger": "cli", "scorer_version": "1", **fields}
         new = NewRun(
             version, backend_id, token=token, cases_total=4, scenarios_total=1, trials=trials, **given
-        )  # type: ignore[arg-type]
+        )
         return writes.open_run(self.db, new), token
 
     def close(
@@ -75,7 +76,7 @@ class Seed:
         backend: str = "keyword",
         day: int = 0,
         status: ClosedStatus = "whole",
-        **fields: object,
+        **fields: Any,
     ) -> int:
         """A closed run of one trial in which the named cases passed."""
         run_id, token = self.open(version, backend, **fields)
@@ -85,12 +86,12 @@ class Seed:
         return run_id
 
 
-def outcome(case: str, *, passed: bool | None = True, trial: int = 1, status: str = "ok") -> CaseOutcome:
+def outcome(case: str, *, passed: bool | None = True, trial: int = 1, status: Any = "ok") -> CaseOutcome:
     """`passed` None: no score."""
     scores = {} if passed is None else {"pass": float(passed), "recall@k": 1.0 if passed else 0.5}
     failure = None if passed else "not stored"
     detail = {"hits": [{"id": "m1", "text": f"first for {case}", "score": 0.5}], "reply": None}
-    return CaseOutcome(case, trial, status, failure, 2.0, 1, 5, scores, detail)  # type: ignore[arg-type]
+    return CaseOutcome(case, trial, status, failure, 2.0, 1, 5, scores, detail)
 
 
 def scenario(cases: Sequence[CaseOutcome], name: str = "s1", trial: int = 1) -> ScenarioOutcome:

@@ -194,7 +194,7 @@ def test_public_hides_every_secret(write: Write, tmp_path: Path, monkeypatch: py
     settings = load_settings()
     shown = public(settings)
     assert PLANTED not in repr(shown)
-    assert PLANTED not in repr(settings.api)
+    assert PLANTED not in repr(settings)
     backend = shown["backends"]["b"]
     assert backend["config"] == {
         "apiKey": "***",
