@@ -1,14 +1,25 @@
 """A record of its own for each test, in a real file, and retries without their pauses."""
 
+import shutil
+
 import pytest
 import stamina
 
 from store.database import open_database
 
 
+@pytest.fixture(scope="session")
+def empty_record(tmp_path_factory):
+    """Made once, since the first migration takes its time."""
+    path = tmp_path_factory.mktemp("empty") / "record.db"
+    open_database(f"sqlite:///{path}").close()
+    return path
+
+
 @pytest.fixture
-def db(tmp_path):
-    database = open_database(f"sqlite:///{tmp_path / 'record.db'}")
+def db(tmp_path, empty_record):
+    path = shutil.copy(empty_record, tmp_path / "record.db")
+    database = open_database(f"sqlite:///{path}")
     yield database
     database.close()
 

@@ -155,6 +155,19 @@ class Hanging(Shelf):
             threading.Event().wait()
 
 
+class HangingBeside(Hanging):
+    """The same, and concurrent."""
+
+    capabilities = Hanging.capabilities | {"concurrent"}
+
+
+class Unclosable(Shelf):
+    """Raises when it is closed."""
+
+    def close(self):
+        raise OSError("the socket is gone")
+
+
 class Clinging(Shelf):
     """Hangs when it is to drop what it holds."""
 

@@ -1,6 +1,9 @@
-"""Small suites and plans, for tests of what runs them."""
+"""Small suites, plans and projects, for tests of what runs them."""
 
 import json
+import os
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -10,6 +13,7 @@ from collectors.suite import Suite, SuiteConfig, load
 from store import queries
 from tests.collectors.odd_backends import ODD
 
+SCRIPT = Path(sys.executable).with_name("memtrend")
 KEYS = (
     *("amber", "basil", "cedar", "daisy", "ember", "fjord", "gorse", "hazel"),
     *("ivory", "jetty", "kelps", "larch", "maple", "nutty", "olive", "pearl"),
@@ -59,3 +63,36 @@ def journal(path: Path) -> Counter:
     """(verb, what) -> number of calls, of the scenarios: adapter checks are left out."""
     lines = [line.split(" ", 3) for line in path.read_text(encoding="utf-8").splitlines()]
     return Counter((verb, what.strip()) for _, verb, box, what in lines if "memtrend-check" not in box)
+
+
+def value(db, outcome, metric):
+    return queries.run(db, outcome.run_id).metrics[metric].mean
+
+
+def events(notes, *verbs):
+    """The lines of the journal with these verbs, without those of adapter checks: (verb, namespace, what)."""
+    lines = [line.split(" ", 3)[1:] for line in notes.read_text().splitlines()]
+    return [(verb, box, what) for verb, box, what in lines if verb in verbs and "check" not in box]
+
+
+# The command line, in a folder of its own
+
+
+def project(folder: Path, config: str, lines, name="small") -> Path:
+    (folder / "memtrend.toml").write_text(config, encoding="utf-8")
+    write_suite(folder / f"{name}.jsonl", lines)
+    return folder
+
+
+def launch(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([SCRIPT, *arguments], cwd=folder, env={**os.environ, **environment}, **pipes)
+
+
+def memtrend(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
+    process = launch(folder, *arguments, **environment)
+    try:
+        out, said = process.communicate(timeout=90)
+    finally:
+        process.kill()
+    return subprocess.CompletedProcess(arguments, process.returncode, out, said)

@@ -11,7 +11,7 @@ from tests.collectors.odd_backends import ODD
 from tests.collectors.playground import case, cases, plan, results, suite
 
 pytestmark = pytest.mark.usefixtures("no_pauses")
-LIMITS = CallLimits(timeout_s=0.3, attempts=2, diagnoses=50)
+LIMITS = CallLimits(timeout_s=0.4, attempts=2, diagnoses=50)
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_hanging(diagnosed):
     """A diagnosis that hangs costs no answer that was given before."""
     answer = diagnosed("HangsWhenDeep", sunk="needle")
     assert (answer.scores["pass"], answer.observation.error) == (0.0, None)
-    assert answer.diagnosis.error == "no answer within 0.3 s"
+    assert answer.diagnosis.error == "no answer within 0.4 s"
 
 
 def test_pattern_without_end(diagnosed, monkeypatch):

@@ -92,7 +92,7 @@ def test_kept_while_it_lasts(db, quick):
     """While a run lasts its lease is renewed, again and again."""
     with BackendLease(db, "mine", threading.Event()) as held:
         for _ in range(3):
-            until(lambda before=row(db).expires: row(db).expires > before)
+            until_renewed(db)
         assert not held.stop.is_set()
 
 
@@ -125,19 +125,19 @@ def test_record_that_is_locked_for_a_while(db, quick, monkeypatch):
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.05)
     impatient = open_database(db.url_public)
     with BackendLease(impatient, "mine", threading.Event()) as held:
-        before = row(db).expires
         blocker = sqlite3.connect(db.url_public.removeprefix("sqlite:///"), isolation_level=None)
         blocker.execute("BEGIN IMMEDIATE")
         threading.Event().wait(0.6 * lease.TTL_S)
         blocker.execute("COMMIT")
         blocker.close()
-        until(lambda: row(db).expires > before)
+        until_renewed(db)
         assert not held.stop.is_set()
     impatient.close()
 
 
-def until(true):
-    while not true():
+def until_renewed(db):
+    before = row(db).expires
+    while row(db).expires <= before:
         threading.Event().wait(0.02)
 
 

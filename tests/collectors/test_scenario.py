@@ -13,7 +13,7 @@ from tests.collectors.playground import case, journal, suite
 
 pytestmark = pytest.mark.usefixtures("no_pauses")
 LIMITS = CallLimits(timeout_s=5.0, attempts=3, diagnoses=0)
-HASTY = CallLimits(timeout_s=0.2, attempts=3, diagnoses=0)
+HASTY = CallLimits(timeout_s=0.4, attempts=3, diagnoses=0)
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_hanging_call(started, notes, verb, steps, expected):
     """A call that hangs times out, the rest of the scenario are errors, and the backend is opened anew."""
     played, instance = started("Hanging", steps, HASTY, verb=verb)
     assert states(played) == expected
-    assert played.error == "no answer within 0.2 s"
+    assert played.error == "no answer within 0.4 s"
     assert {answer.observation.error for answer in played.answers if answer.observation.error} == {
         played.error
     }
@@ -109,7 +109,7 @@ def test_hanging_door(started, tmp_path):
         (scenario,) = suite(tmp_path, [case("amber")]).scenarios
         for _ in range(2):
             later = play(instance, scenario, "memtrend-test", HASTY)
-            assert (states(later), later.error) == (["error"], "no answer within 0.2 s")
+            assert (states(later), later.error) == (["error"], "no answer within 0.4 s")
     finally:
         HangingDoor.shut = False
 
