@@ -1,4 +1,5 @@
-"""The page frame: navigation on top, a page below, and one answer for whatever keeps the record from opening."""
+"""The page frame: navigation on top, a page below, and one answer for whatever keeps the record from
+opening."""
 
 from __future__ import annotations
 

@@ -93,7 +93,8 @@ def _widened(one: Axis, span: float) -> Axis:
 
 
 def local(at: datetime, zone: ZoneInfo) -> str:
-    """A time as plotly takes it, in the viewer's zone: plotly knows no zones. Short, since thousands are sent."""
+    """A time as plotly takes it, in the viewer's zone: plotly knows no zones. Short, since thousands are
+    sent."""
     return f"{at.astimezone(zone):%Y-%m-%dT%H:%M}"
 
 
@@ -116,7 +117,8 @@ def segments(times: Sequence[datetime]) -> list[slice]:
 
 
 def edges(times: Sequence[datetime]) -> list[tuple[datetime, datetime]]:
-    """From when to when each run's cell reaches: half-way to its neighbours, half a usual step beside a gap."""
+    """From when to when each run's cell reaches: half-way to its neighbours, half a usual step beside a
+    gap."""
     half = usual_step(times) / 2
     before = [times[0] - half, *(_half_way(a, b, half)[1] for a, b in pairwise(times))] if times else []
     after = [*(_half_way(a, b, half)[0] for a, b in pairwise(times)), times[-1] + half] if times else []

@@ -29,6 +29,12 @@ def database() -> Database:
     return open_database(settings().database.url.get_secret_value())
 
 
+def forget() -> None:
+    """Read configuration and record anew with the next page view."""
+    settings.clear()
+    database.clear()
+
+
 def ask(
     question: Callable[Concatenate[Database, Args], Answer], *args: Args.args, **kwargs: Args.kwargs
 ) -> Answer:
@@ -55,7 +61,7 @@ def _cached(version: str, question: str, args: tuple[Any, ...], kwargs: dict[str
 
 
 def may_write() -> bool:
-    """Whether this page may ask for runs. Anyone who reaches it can press its buttons, so only while nobody but
-    this machine reaches it, unless the configuration says otherwise."""
+    """Whether this page may ask for runs. Anyone who reaches it can press its buttons, so only while nobody
+    but this machine reaches it, unless the configuration says otherwise."""
     allowed = settings().dashboard.writes
     return st.get_option("server.address") in LOOPBACK if allowed is None else allowed

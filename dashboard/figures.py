@@ -1,6 +1,7 @@
 """What every figure has: a frame, rows that share a time axis, words beside them, dated lines. Pure.
 
-Heights and margins in px. Names come from outside, and plotly reads tags in every text: `safe` takes them out.
+Heights and margins in px. Names come from outside, and plotly reads tags in every text: `safe` takes them
+out.
 """
 
 from __future__ import annotations
@@ -140,8 +141,8 @@ _PLOT_WIDTH = 1050
 
 
 def add_marks(figure: go.Figure, marks: Sequence[Tick], times: Sequence[datetime], window: Window) -> None:
-    """Dated lines through all rows; labels in two lanes, and none where both are taken: its line still answers
-    the pointer."""
+    """Dated lines through all rows; labels in two lanes, and none where both are taken: its line still
+    answers the pointer."""
     lanes = [0.0, 0.0]
     seconds = (window.end - window.start).total_seconds() or 1.0
     for mark in sorted(marks):
@@ -165,7 +166,8 @@ def add_mark_line(figure: go.Figure, at: datetime, window: Window) -> None:
 
 
 def between(at: datetime, times: Sequence[datetime]) -> datetime:
-    """Between the last run that did not see it and the first that did, at most half a day before the latter."""
+    """Between the last run that did not see it and the first that did, at most half a day before the
+    latter."""
     later = next((time for time in times if time >= at), None)
     if later is None:
         return at

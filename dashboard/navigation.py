@@ -1,8 +1,8 @@
 """Links between pages, each one entry in the browser's history, so that Back restores page and filters.
 
 Streamlit's own way from a page with filters in its URL leaves two: first it writes the new query to the old
-page, then it changes the page. Here the browser gets the whole address at once, and Streamlit follows it as it
-follows Back and Forward. A link that does not get caught still works, with two entries.
+page, then it changes the page. Here the browser gets the whole address at once, and Streamlit follows it as
+it follows Back and Forward. A link that does not get caught still works, with two entries.
 """
 
 from __future__ import annotations

@@ -112,7 +112,8 @@ def glyph(style: Style) -> str:
 
 
 def state(status: str) -> None:
-    """A run's state: grey words where nothing is known to be wrong, a badge where the instrument is broken."""
+    """A run's state: grey words where nothing is known to be wrong, a badge where the instrument is
+    broken."""
     if status in words.PROBLEMS:
         st.badge(words.status(status), icon=_ICONS[status], color="violet", width="content")
     elif status == "running":
@@ -132,7 +133,8 @@ def nothing_yet(title_: str, text: str, commands: Sequence[tuple[str, str]]) -> 
 
 
 def card(label: str, value: str, *notes: str) -> None:
-    """A figure with what it rests on, a line a note. Long values do not fit: intervals belong into the notes."""
+    """A figure with what it rests on, a line a note. Long values do not fit: intervals belong into the
+    notes."""
     with st.container(border=True, gap=None, height="stretch"):
         st.metric(plain(label), value)
         for note in filter(None, notes):
@@ -141,6 +143,7 @@ def card(label: str, value: str, *notes: str) -> None:
 
 def broken(error: Exception) -> None:
     """The record or the configuration cannot be read: what is wrong, and what to do."""
+    data.forget()
     title("memtrend cannot read its record", None)
     with st.container(border=True, width=720):
         st.badge(

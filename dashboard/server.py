@@ -31,6 +31,8 @@ HERE = Path(__file__).parent
 COLLECTOR = "collector"
 LARGEST_PAGE = 500
 
+_FILTERS = {"suites": "suite", "backends": "backend", "statuses": "status"}
+
 
 @lru_cache(maxsize=1)
 def _database() -> Database:
@@ -57,12 +59,12 @@ def runs(request: Request) -> JSONResponse:
         limit, offset = _number(request, "limit", 20), _number(request, "offset", 0)
     except ValueError as error:
         return JSONResponse({"error": str(error)}, 400)
-    filters = {key: request.query_params.getlist(one) or None for key, one in _FILTERS.items()}
-    rows = queries.runs(_database(), **filters, limit=min(limit, LARGEST_PAGE), offset=offset)
-    return JSONResponse({**shapes.run_list(rows), "total": queries.count_runs(_database(), **filters)})
-
-
-_FILTERS = {"suites": "suite", "backends": "backend", "statuses": "status"}
+    chosen: dict[str, Any] = {
+        key: request.query_params.getlist(name) or None for key, name in _FILTERS.items()
+    }
+    rows = queries.runs(_database(), **chosen, limit=min(limit, LARGEST_PAGE), offset=offset)
+    total = queries.count_runs(_database(), **chosen)
+    return JSONResponse({**shapes.run_list(rows), "total": total})
 
 
 def _number(request: Request, name: str, default: int) -> int:
@@ -107,8 +109,8 @@ app = st.App(
 
 
 def config(host: str, port: int) -> dict[str, Any]:
-    """Streamlit's settings, by dotted name. They come from the package, so that the look holds wherever memtrend
-    is started: by itself Streamlit reads them from the working directory only."""
+    """Streamlit's settings, by dotted name. They come from the package, so that the look holds wherever
+    memtrend is started: by itself Streamlit reads them from the working directory only."""
     own = tomllib.loads((HERE / "streamlit.toml").read_text(encoding="utf-8"))
     return {**_dotted(own), "server.address": host, "server.port": port}
 

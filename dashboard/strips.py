@@ -1,4 +1,5 @@
-"""A row a case, a cell a run: a point of pass rate is a few pixels, three rows turning dark convince. Pure."""
+"""A row a case, a cell a run: a point of pass rate is a few pixels, three rows turning dark convince.
+Pure."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from dashboard import axes
 from dashboard.axes import local
 from dashboard.figures import Layout, Window, annotate, axis_name, safe
 from dashboard.palette import Style, Theme
+from store import words
 
 ROW, ALONE = 9, 22
 """Px that a row takes among others, and that it takes where it is looked at by itself."""
@@ -41,14 +43,17 @@ BEFORE = 10
 
 
 def broke(outcomes: Sequence[bool]) -> bool:
-    """Whether a case that had passed fails now (oldest run first): it passed in most of the ten runs before the
-    failures at the end. One that passed by chance among failures did not break, nor did one that passed once or
-    twice when a longer record begins."""
+    """Whether a case that had passed fails now (oldest run first): it passed in most of the ten runs before
+    the failures at the end. One that passed by chance among failures did not break, nor did one that passed
+    once or twice when a longer record begins; one that turns to and fro broke when it has failed three times
+    on end."""
     passes = [place for place, passed in enumerate(outcomes) if passed]
     if not passes or outcomes[-1]:
         return False
     before = outcomes[max(passes[-1] + 1 - BEFORE, 0) : passes[-1] + 1]
-    return 2 * sum(before) > len(before) and (len(before) > 2 or len(outcomes) <= 5)
+    failures = len(outcomes) - passes[-1] - 1
+    had_passed = 2 * sum(before) > len(before) and (len(before) > 2 or len(outcomes) <= 5)
+    return had_passed and (failures >= 3 or not words.is_flaky(outcomes))
 
 
 def height(rows: Sequence[Row]) -> float:
@@ -79,13 +84,14 @@ def _cells(row: Row, base: int, number: int, window: Window) -> go.Heatmap:
         xs.append(local(end, window.zone))
         zs.append(1 - cell.passes / cell.trials if cell.trials else None)
     return go.Heatmap(
-        x=xs, y=[base, base + 1], z=[zs], yaxis=f"y{number}", zmin=0, zmax=1, showscale=False, hoverinfo="skip",
-        xgap=1, ygap=1, colorscale=[[0, window.theme.passed], [1, row.style.colour]],
+        x=xs, y=[base, base + 1], z=[zs], yaxis=f"y{number}", zmin=0, zmax=1, showscale=False,
+        hoverinfo="skip", xgap=1, ygap=1, colorscale=[[0, window.theme.passed], [1, row.style.colour]],
     )  # fmt: skip
 
 
 def _clickable(rows: Sequence[Row], number: int, window: Window) -> go.Scatter:
-    """Cells of a heatmap answer no click: unseen markers lie over those that failed, and over the last one."""
+    """Cells of a heatmap answer no click: unseen markers lie over those that failed, and over the last
+    one."""
     x, y, data, hover = [], [], [], []
     for place, row in enumerate(rows):
         for index, cell in enumerate(row.cells):

@@ -184,8 +184,8 @@ class Standing(NamedTuple):
 
 
 def trends_title(suite: str, metric: str, standings: Sequence[Standing], broken: Mapping[str, int]) -> str:
-    """What a chart shows: cases that broke, else who stands where. `broken` counts, by backend, the cases that
-    had passed and fail now."""
+    """What a chart shows: cases that broke, else who stands where. `broken` counts, by backend, the cases
+    that had passed and fail now."""
     if not standings:
         return f"No whole run of {suite} in this range"
     counts = Counter(broken).most_common(3)
@@ -215,7 +215,8 @@ def _broken(counts: Sequence[tuple[str, int]]) -> str:
 
 
 def runs_title(recent: Mapping[str, int], running: int, newest: str | None) -> str:
-    """`recent` counts the closed runs of the last 24 hours by state; `newest` is the date of the newest run."""
+    """`recent` counts the closed runs of the last 24 hours by state; `newest` is the date of the newest
+    run."""
     if newest is None and not running:
         return "No run yet"
     closed, whole = sum(recent.values()), recent.get("whole", 0)
@@ -277,29 +278,38 @@ def run_reason(state: str, reason: str | None) -> str:
 
 
 class Streak(NamedTuple):
-    """How a case fares on a backend. `kind` is one of passing, failing, flaky, never, unasked."""
+    """How a case fares on a backend. `kind` is one of passing, failing, flaky, never, unasked; `words` stand
+    beside its row, `verb` in a sentence after the backend's name."""
 
     kind: str
     words: str
+    verb: str
 
 
 def streak(results: Sequence[tuple[datetime, bool]], now: datetime) -> Streak:
     """The history of a case on a backend, oldest first, as words."""
-    if not results:
-        return Streak("unasked", "not asked")
     outcomes = [passed for _, passed in results]
-    if not any(outcomes):
-        return Streak("never", "never passed")
+    runs, passes = len(outcomes), sum(outcomes)
+    if not runs:
+        return Streak("unasked", "not asked", "has not been asked this yet")
+    if not passes:
+        return Streak("never", "never passed", "has never passed it")
     if is_flaky(outcomes):
-        return Streak("flaky", f"flaky, passed {sum(outcomes)} of {len(outcomes)}")
-    since, failures = day(_since(results), now), len(outcomes) - sum(outcomes)
+        return Streak(
+            "flaky", f"flaky, passed {passes} of {runs}", f"passes it on and off, {passes} of {runs} times"
+        )
+    since = day(_since(results), now)
     if not outcomes[-1]:
-        return Streak("failing", f"failing since {since}")
+        return Streak("failing", f"failing since {since}", f"fails it since {since}")
+    return Streak("passing", _passing(outcomes, since), "passes it")
+
+
+def _passing(outcomes: Sequence[bool], since: str) -> str:
+    failures = len(outcomes) - sum(outcomes)
     if not failures:
-        return Streak("passing", "passes")
-    lately = flips(outcomes) == 1
-    return Streak(
-        "passing", f"passes since {since}" if lately else f"passes, failed {failures} of {len(outcomes)}"
+        return "passes"
+    return (
+        f"passes since {since}" if flips(outcomes) == 1 else f"passes, failed {failures} of {len(outcomes)}"
     )
 
 
@@ -324,30 +334,19 @@ def _since(results: Sequence[tuple[datetime, bool]]) -> datetime:
 
 
 def case_title(backend: str, own: Streak, failure: str | None, others: Sequence[Streak]) -> str:
-    """How the case fares on the backend looked at, and on the others."""
-    verb = {"passing": "passes it", "failing": "fails it", "never": "has never passed it"}.get(own.kind)
-    if own.kind == "unasked":
-        return f"{backend} has not been asked this yet"
-    if own.kind == "failing":
-        verb = "fails it since " + own.words.removeprefix("failing since ")
-    if own.kind == "flaky":
-        verb = f"passes it on and off, {own.words.removeprefix('flaky, passed ')} times"
+    """How the case fares on the backend looked at, why, and whether the others do better."""
     why = f": {failure}" if failure and own.kind in ("failing", "never") else ""
-    return f"{backend} {verb}{why}{_elsewhere(own, others)}"
+    asked = [other.kind == "passing" for other in others if other.kind != "unasked"]
+    elsewhere = f"; {_elsewhere(own.kind, asked)}" if asked and own.kind not in ("flaky", "unasked") else ""
+    return f"{backend} {own.verb}{why}{elsewhere}"
 
 
-def _elsewhere(own: Streak, others: Sequence[Streak]) -> str:
-    asked = [other for other in others if other.kind != "unasked"]
-    passing = sum(other.kind == "passing" for other in asked)
-    if not asked or own.kind == "flaky":
-        return ""
-    if passing in (0, len(asked)):
-        return (
-            f"; {'no other' if not passing else 'so does every other'} backend{'' if passing else ' does'}"
-            if (own.kind == "passing")
-            else f"; {'every' if passing else 'no'} other backend passes it"
-        )
-    return f"; {passing} of {len(asked)} others {'pass' if passing != 1 else 'passes'}"
+def _elsewhere(kind: str, passing: Sequence[bool]) -> str:
+    if all(passing):
+        return "so does every other backend" if kind == "passing" else "every other backend passes it"
+    if not any(passing):
+        return "no other backend does" if kind == "passing" else "no other backend passes it"
+    return f"{sum(passing)} of {len(passing)} others {'passes' if sum(passing) == 1 else 'pass'}"
 
 
 def suite_title(name: str, cases: int, tags: int, runs: int, flaky: int) -> str:

@@ -1,4 +1,8 @@
-"""Why? One case: how it fared on every backend, what it asks, what came back, where the answer was lost."""
+"""Why? One case: how it fared on every backend, what it asks, what came back, where the answer was lost.
+
+The address names `case`, and the suite by `suite` or by the suite of `run`. Links from pages that keep a
+filter `suite` give the run alone: Streamlit drops a parameter whose name was a filter on the page before.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +23,14 @@ TONES = {"wanted": ("wanted", "green"), "unwanted": ("unwanted", "orange")}
 
 
 def page() -> None:
-    suite, name = (st.query_params.get(key, "") for key in ("suite", "case"))
+    asked = _asked_run()
+    suite = st.query_params.get("suite", "") or (asked.suite if asked else "")
+    name = st.query_params.get("case", "")
     versions = data.ask(queries.case, suite, name)
     if not versions:
         _unknown()
         return
     history = data.ask(queries.case_history, suite, name)
-    asked = _asked_run()
     facts = st.container(horizontal=True, vertical_alignment="center", gap="medium")
     with facts:
         back, text = st.empty(), st.empty()
@@ -144,16 +149,17 @@ def _history(rows: Sequence[Row], history: Sequence[HistoryPoint], suite: str, b
     window = Window(times[0] - margin, times[-1] + margin, parts.zone(), parts.theme())
     own = [point.started_at for point in history if point.backend == backend]
     told = "; ".join(f"{row.backend}: {row.words}" for row in rows)
+    figure = charts.history(rows, window, _changes(suite, backend, own or times))
     st.plotly_chart(
-        charts.history(rows, window, _changes(suite, backend, own or times)), key="history", on_select=_opened,
-        selection_mode="points", theme=None, config=charts.CONFIG, alt=f"Outcome of the case in every run. {told}",
+        figure, key="history", on_select=_opened, selection_mode="points", theme=None, config=charts.CONFIG,
+        alt=f"Outcome of the case in every run. {told}",
     )  # fmt: skip
     st.caption(_history_note(history, backend, window.theme.mode))
 
 
 def _changes(suite: str, backend: str, times: Sequence[datetime]) -> list[Tick]:
-    """What changed in the environment of the backend looked at: the first suspects. Each stands where the cell of
-    the first run that had it begins."""
+    """What changed in the environment of the backend looked at: the first suspects. Each stands where the
+    cell of the first run that had it begins."""
     changes = data.ask(queries.environment_changes, suite, backends=[backend], since=times[0])
     half = axes.usual_step(times) / 2
     return [Tick(change.at - half, words.environment_news(change.changes)) for change in changes]
@@ -169,14 +175,13 @@ def _history_note(history: Sequence[HistoryPoint], backend: str, mode: str) -> s
     )
     runs = words.count(len({point.run_id for point in history}), "run")
     lines = f"Dated lines: what changed in the environment of {plain(backend)}."
-    return f"{failed}: failed. {passed}: passed. {runs}, a gap where there was no answer. {same} {lines} A click on a failure opens it."
+    colours = f"{failed}: failed. {passed}: passed. {runs}, a gap where there was no answer."
+    return f"{colours} {same} {lines} A click on a failure opens it."
 
 
 def _opened() -> None:
-    suite, name = st.query_params.get("suite", ""), st.query_params.get("case", "")
     for point in st.session_state.history.selection.points:
-        run_id, _, backend = point["customdata"]
-        navigation.go("case", suite=suite, case=name, run=run_id, backend=backend)
+        navigation.go("case", case=st.query_params.get("case", ""), run=point["customdata"][0])
 
 
 # What it asks ---------------------------------------------------------------------------------------------

@@ -92,8 +92,8 @@ def _next_run() -> str:
 def _notice(suites: Sequence[SuiteRow]) -> None:
     if all(suite.origin == "starter" for suite in suites):
         st.markdown(
-            ":small[:material/science: All numbers here come from synthetic starter suites: they compare backends, "
-            "they do not speak for your users. `memtrend init` writes a first suite of your own.]"
+            ":small[:material/science: All numbers here come from synthetic starter suites: they compare "
+            "backends, they do not speak for your users. `memtrend init` writes a first suite of your own.]"
         )
 
 

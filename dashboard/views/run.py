@@ -87,8 +87,8 @@ def _finding(
     judged = [row for row in cases if row.passed is not None]
     moved = [(old[row.case].passed, row.passed) for row in judged if row.case in old]
     return words.RunFinding(
-        run.status, sum(bool(row.passed) for row in judged), len(judged), run.cases_done, run.cases_total, run.errors,
-        before and before.id, moved.count((True, False)), moved.count((False, True)),
+        run.status, sum(bool(row.passed) for row in judged), len(judged), run.cases_done, run.cases_total,
+        run.errors, before and before.id, moved.count((True, False)), moved.count((False, True)),
     )  # fmt: skip
 
 
@@ -157,7 +157,7 @@ def _cases(run: RunRow, cases: Sequence[CaseRow], old: Mapping[str, CaseRow]) ->
         tables.download("Cases as CSV", f"run-{run.id}.csv", lambda: tables.cases_frame(cases, old))
     rows = groups[chosen]
     st.session_state["_cases"] = [row.case for row in rows]
-    st.session_state["_run"] = (run.id, run.suite, run.backend)
+    st.session_state["_run"] = run.id
     if not rows:
         st.markdown("None.")
         return
@@ -184,10 +184,8 @@ def _groups(cases: Sequence[CaseRow], old: Mapping[str, CaseRow]) -> dict[str, l
 
 
 def _opened() -> None:
-    run_id, suite, backend = st.session_state["_run"]
     for place in st.session_state["case-table"].selection.rows:
-        case = st.session_state["_cases"][place]
-        navigation.go("case", suite=suite, case=case, run=run_id, backend=backend)
+        navigation.go("case", case=st.session_state["_cases"][place], run=st.session_state["_run"])
 
 
 # Right ----------------------------------------------------------------------------------------------------
@@ -208,8 +206,10 @@ def _environment(run: RunRow, before: RunRow | None) -> None:
     else:
         rows = [{"name": name, "was": _text(old), "is": _text(new)} for name, old, new in changes]
         headings = {"name": "Name", "was": "Was", "is": "Is"}
-        st.dataframe(pd.DataFrame(rows), key="changes", hide_index=True, column_config=headings, placeholder="–",
-                     height="content" if len(rows) <= 15 else 540)  # fmt: skip
+        st.dataframe(
+            pd.DataFrame(rows), key="changes", hide_index=True, column_config=headings, placeholder="–",
+            height="content" if len(rows) <= 15 else 540,
+        )  # fmt: skip
     with st.expander("The whole environment", on_change="rerun", key="environment") as whole:
         if whole.open:
             st.json(data.ask(queries.environment, run.environment_id), expanded=2)
@@ -246,7 +246,9 @@ def _tags(run: RunRow, before: RunRow | None) -> None:
             "tag": "Tag", "n": column.NumberColumn("n", width=50),
             "now": column.NumberColumn("Pass %", format="%.1f", width=70),
             "interval": column.TextColumn("95 % interval", width=110),
-            "before": column.NumberColumn(f"Run {before.id}" if before else "Before", format="%.1f", width=80),
+            "before": column.NumberColumn(
+                f"Run {before.id}" if before else "Before", format="%.1f", width=80
+            ),
         },
     )  # fmt: skip
 

@@ -129,9 +129,11 @@ def _filters() -> Filters:
         st.space("stretch")
         _run_now(suites, backends)
     return Filters(
-        None if suite == tables.ALL_SUITES else [suite], list(names) or None, None if state == ANY else [state],
-        text.strip() or None,
-    )  # fmt: skip
+        suites=None if suite == tables.ALL_SUITES else [suite],
+        backends=list(names) or None,
+        statuses=None if state == ANY else [state],
+        text=text.strip() or None,
+    )
 
 
 def _run_now(suites: Sequence[str], backends: Sequence[str]) -> None:
@@ -170,9 +172,8 @@ def _pager(total: int, chosen: Filters) -> int:
             tables.download("Runs as CSV", "runs.csv", lambda: _every(chosen))
             shown = st.pagination(pages, key="page", bind="query-params") if pages > 1 else 1
     first = (shown - 1) * PAGE + 1
-    note.caption(
-        f"{first} to {min(first + PAGE - 1, total)} of {words.count(total, 'run')}. A click on a row opens the run."
-    )
+    span = f"{first} to {min(first + PAGE - 1, total)} of {words.count(total, 'run')}"
+    note.caption(f"{span}. A click on a row opens the run.")
     return int(shown)
 
 

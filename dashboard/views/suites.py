@@ -27,7 +27,7 @@ def page() -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         names = [suite.name for suite in suites]
         chosen = st.segmented_control(
-            "Suite", names, default=names[0], key="suite", bind="query-params", required=True,
+            "Suite", names, default=names[0], key="name", bind="query-params", required=True,
             label_visibility="collapsed",
         )  # fmt: skip
         suite = next(row for row in suites if row.name == chosen)
@@ -53,7 +53,8 @@ COMMANDS = (parts.FIRST_RUN, ("Write a configuration and a first suite of your o
 
 def _facts(suite: SuiteRow) -> str:
     since = f"version {suite.version[:8]} since {parts.day(suite.since)}"
-    return f"{words.origin(suite.origin)} · {since} · {words.count(suite.plants, 'memory', 'memories')} planted a run"
+    planted = f"{words.count(suite.plants, 'memory', 'memories')} planted a run"
+    return f"{words.origin(suite.origin)} · {since} · {planted}"
 
 
 def _title(suite: SuiteRow, rows: Sequence[OverviewRow], flaky: Sequence[FlakyCase]) -> None:
@@ -169,10 +170,10 @@ def _flaky_row(case: str, rows: Sequence[FlakyCase]) -> dict[str, Any]:
 def _versions(suite: SuiteRow) -> None:
     st.subheader("Versions", anchor=False)
     rows = [
-        {"version": row.version[:8], "since": parts.day(row.created_at), "cases": row.cases, "added": row.added,
-         "removed": row.removed, "changed": row.changed}
+        {"version": row.version[:8], "since": parts.day(row.created_at)}
+        | {name: getattr(row, name) for name in ("cases", "added", "removed", "changed")}
         for row in data.ask(queries.suite_versions, suite.name)
-    ]  # fmt: skip
+    ]
     headings = {
         name: name.capitalize() for name in ("version", "since", "cases", "added", "removed", "changed")
     }

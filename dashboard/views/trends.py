@@ -166,8 +166,7 @@ def _opened() -> None:
     for point in st.session_state.trend.selection.points:
         run_id, *case = point["customdata"]
         if len(case) == 2 and isinstance(case[1], str):
-            suite = st.session_state.suite
-            navigation.go("case", suite=suite, case=case[0], run=run_id, backend=case[1])
+            navigation.go("case", case=case[0], run=run_id)
         else:
             navigation.go("run", run=run_id)
 
@@ -208,7 +207,8 @@ def _change(told: Sequence[str], changes: Sequence[EnvironmentChange]) -> Tick:
 
 
 def _broken(chosen: Filters, points: Sequence[TrendPoint], since: datetime) -> list[Row]:
-    """The cases that had passed in the range and fail now, a backend's together, the first to break on top."""
+    """The cases that had passed in the range and fail now, a backend's together, the first to break on
+    top."""
     runs = max(Counter(point.backend for point in points).values(), default=0)
     if runs < 2:
         return []

@@ -19,7 +19,10 @@ from store.metrics import METRICS
 from store.records import CaseOutcome, CaseRecord, NewRun, Rollup, ScenarioOutcome, SuiteRecord
 from store.stats.intervals import wilson
 
-HOSTILE = "<script>alert(1)</script> **bold** `tick` $x^2$ [link](http://evil.example) :red[no] <img src=x onerror=alert(2)>"
+HOSTILE = (
+    "<script>alert(1)</script> **bold** `tick` $x^2$ [link](http://evil.example) :red[no] "
+    "<img src=x onerror=alert(2)>"
+)
 """Must appear on the pages as just these characters."""
 
 HOSTILE_CASE = "odd-<b>name</b>-`$x$`"
@@ -37,20 +40,111 @@ class Fact(NamedTuple):
 
 
 FACTS = (
-    Fact("supersession", "bakery-flour", "We order flour from Kornmann, 25 kg bags.", "Since May the flour comes from Halm & Sohn.", "Who delivers our flour?", r"Halm"),
-    Fact("supersession", "locker-code", "The gym locker opens with 4471.", "They changed the locker: it is 9026 now.", "What opens my locker?", r"\b9026\b"),
-    Fact("supersession", "choir-evening", "Choir is on Wednesdays at seven.", "From autumn on we sing on Mondays.", "Which evening do I sing?", r"Monday"),
-    Fact("preference", "window-seat", "My brother always takes the aisle.", "By the window, please, and never over the wing.", "Where do I like to sit on a plane?", r"window"),
-    Fact("preference", "tea-no-sugar", "Ines takes two sugars.", "Tea without anything in it, for me.", "How do I take my tea?", r"without"),
-    Fact("identifier", "invoice-8812", "Invoice 8821 was paid in March.", "Invoice 8812 is disputed by the printer.", "What about 8812?", r"8812.*disputed"),
-    Fact("identifier", "host-brink", "brink-03 serves the maps.", "brink-07 is the one with the bad fan.", "Which host has the bad fan?", r"brink-07"),
-    Fact("temporal", "dentist-moved", "Dentist on Tuesday the 4th.", "The dentist moved me to Thursday the 6th.", "When do I see the dentist?", r"\b6th\b"),
-    Fact("temporal", "lease-ends", "The lease of the old flat ended in June.", "This lease runs until the end of February.", "Until when may I stay here?", r"February"),
-    Fact("speaker", "who-cycles", "Rosa cycles to work.", "I take the tram, rain or shine.", "How do I get to work?", r"tram"),
-    Fact("domain", "key-neighbour", "The office key hangs in the pantry.", "Our spare key is with Mrs Oyelaran.", "Who has our spare key?", r"Oyelaran"),
-    Fact("forgetting", "old-number", "Dad's old number ends in 7713.", "Dad's surgery is on the 9th at noon.", "When is the surgery?", r"\b9th\b"),
-    Fact("isolation", "salary-of-others", "Kemal earns 71,000.", "My own raise starts in April.", "When does my raise start?", r"April"),
-)  # fmt: skip
+    Fact(
+        "supersession",
+        "bakery-flour",
+        "We order flour from Kornmann, 25 kg bags.",
+        "Since May the flour comes from Halm & Sohn.",
+        "Who delivers our flour?",
+        r"Halm",
+    ),
+    Fact(
+        "supersession",
+        "locker-code",
+        "The gym locker opens with 4471.",
+        "They changed the locker: it is 9026 now.",
+        "What opens my locker?",
+        r"\b9026\b",
+    ),
+    Fact(
+        "supersession",
+        "choir-evening",
+        "Choir is on Wednesdays at seven.",
+        "From autumn on we sing on Mondays.",
+        "Which evening do I sing?",
+        r"Monday",
+    ),
+    Fact(
+        "preference",
+        "window-seat",
+        "My brother always takes the aisle.",
+        "By the window, please, and never over the wing.",
+        "Where do I like to sit on a plane?",
+        r"window",
+    ),
+    Fact(
+        "preference",
+        "tea-no-sugar",
+        "Ines takes two sugars.",
+        "Tea without anything in it, for me.",
+        "How do I take my tea?",
+        r"without",
+    ),
+    Fact(
+        "identifier",
+        "invoice-8812",
+        "Invoice 8821 was paid in March.",
+        "Invoice 8812 is disputed by the printer.",
+        "What about 8812?",
+        r"8812.*disputed",
+    ),
+    Fact(
+        "identifier",
+        "host-brink",
+        "brink-03 serves the maps.",
+        "brink-07 is the one with the bad fan.",
+        "Which host has the bad fan?",
+        r"brink-07",
+    ),
+    Fact(
+        "temporal",
+        "dentist-moved",
+        "Dentist on Tuesday the 4th.",
+        "The dentist moved me to Thursday the 6th.",
+        "When do I see the dentist?",
+        r"\b6th\b",
+    ),
+    Fact(
+        "temporal",
+        "lease-ends",
+        "The lease of the old flat ended in June.",
+        "This lease runs until the end of February.",
+        "Until when may I stay here?",
+        r"February",
+    ),
+    Fact(
+        "speaker",
+        "who-cycles",
+        "Rosa cycles to work.",
+        "I take the tram, rain or shine.",
+        "How do I get to work?",
+        r"tram",
+    ),
+    Fact(
+        "domain",
+        "key-neighbour",
+        "The office key hangs in the pantry.",
+        "Our spare key is with Mrs Oyelaran.",
+        "Who has our spare key?",
+        r"Oyelaran",
+    ),
+    Fact(
+        "forgetting",
+        "old-number",
+        "Dad's old number ends in 7713.",
+        "Dad's surgery is on the 9th at noon.",
+        "When is the surgery?",
+        r"\b9th\b",
+    ),
+    Fact(
+        "isolation",
+        "salary-of-others",
+        "Kemal earns 71,000.",
+        "My own raise starts in April.",
+        "When does my raise start?",
+        r"April",
+    ),
+)
 
 BACKGROUND = (
     "The kettle trips the fuse when the oven is on.",
@@ -115,8 +209,8 @@ def _case(number: int, changed: bool = False, tags: Sequence[str] = ()) -> CaseR
     known = tuple(tags) or (fact.tag, *(("numbers",) if any(c.isdigit() for c in fact.new) else ()))
     name = f"{fact.slug}-{number // len(FACTS) + 1:02}"
     return CaseRecord(
-        name, f"{number:04x}{changed:04x}{'c3' * 4}", query, tags=known, critical=fact.tag in ("forgetting", "isolation"),
-        source="made up for looking at the pages", story=_story(fact, query),
+        name, f"{number:04x}{changed:04x}{'c3' * 4}", query, tags=known,
+        critical=fact.tag in ("forgetting", "isolation"), source="made up for looking at the pages", story=_story(fact, query),
     )  # fmt: skip
 
 
@@ -153,8 +247,8 @@ def _story(fact: Fact, query: str) -> dict[str, Any]:
         {"kind": "unwanted_first", "patterns": [fact.old[:18]]},
     ]
     return {
-        "background": "161 memories of the world software", "steps": steps, "query": query, "k": 5, "user": "noor",
-        "domains": [], "session": None, "leg": None, "abstain": False, "expectations": expectations,
+        "background": "161 memories of the world software", "steps": steps, "query": query, "k": 5,
+        "user": "noor", "domains": [], "session": None, "leg": None, "abstain": False, "expectations": expectations,
     }  # fmt: skip
 
 

@@ -1,0 +1,98 @@
+"""The dashboard served on loopback, and Chromium looking at it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+CHROMIUM = shutil.which("chromium") or ""
+FLAGS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+)
+WIDTH, HEIGHT, TALLEST = 1440, 900, 2600
+
+
+@contextmanager
+def served(url: str, folder: Path) -> Iterator[str]:
+    """The dashboard over a record, started away from the checkout; gives its address and stops it by TERM."""
+    port = _free_port()
+    command = [sys.executable, "-m", "dashboard.server", "--port", str(port)]
+    environment = {**os.environ, "MEMTREND_DATABASE__URL": url}
+    with (folder / "server.log").open("w") as log:
+        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
+        try:
+            _wait(process, f"http://127.0.0.1:{port}/_stcore/health", folder / "server.log")
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            process.wait(timeout=15)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _wait(process: subprocess.Popen[bytes], address: str, log: Path, seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise RuntimeError(f"the dashboard ended with {process.returncode}: {log.read_text()}")
+        try:
+            urllib.request.urlopen(address, timeout=2).close()
+            return
+        except OSError:
+            time.sleep(0.1)
+    raise RuntimeError(f"the dashboard did not answer within {seconds} s: {log.read_text()}")
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+def new_context(browser: Browser, scheme: Literal["light", "dark"] = "light") -> BrowserContext:
+    """A viewer in Berlin."""
+    context = browser.new_context(
+        viewport={"width": WIDTH, "height": HEIGHT}, color_scheme=scheme, timezone_id="Europe/Berlin"
+    )
+    context.set_default_timeout(20_000)
+    return context
+
+
+def settled(page: Page) -> None:
+    """The page's own heading stands and the script has ended."""
+    page.locator("h1").first.wait_for()
+    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
+    page.wait_for_function("!document.querySelector('[data-stale=true]')")
+
+
+def picture(page: Page, path: Path) -> None:
+    """The whole page: Streamlit scrolls inside its frame, so the window grows to hold it."""
+    settled(page)
+    page.wait_for_function("[...document.images].every(image => image.complete)")
+    height = page.locator('[data-testid="stMain"]').evaluate("main => main.scrollHeight")
+    page.set_viewport_size({"width": WIDTH, "height": max(HEIGHT, min(height + 40, TALLEST))})
+    page.wait_for_timeout(
+        600
+    )  # plotly and the tables draw anew after a resize, without saying when they have
+    path.parent.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=path)
+    page.set_viewport_size({"width": WIDTH, "height": HEIGHT})

@@ -1,0 +1,65 @@
+"""Records to look at, and a browser to look with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from streamlit import config
+from streamlit.testing.v1 import AppTest
+
+import dashboard
+from store.database import open_database
+from tests.dashboard.seed import World, seed
+
+APP = Path(dashboard.__file__).parent / "app.py"
+
+Open = Callable[..., AppTest]
+
+
+class Seeded:
+    """A record file with what it was made of."""
+
+    def __init__(self, path: Path, world: World) -> None:
+        self.path, self.world = path, world
+
+    @property
+    def url(self) -> str:
+        return f"sqlite:///{self.path}"
+
+
+@pytest.fixture(scope="session")
+def seeded(tmp_path_factory: pytest.TempPathFactory) -> Seeded:
+    """Some five weeks of runs and one that is going on. Tests only read it."""
+    path = tmp_path_factory.mktemp("seeded") / "memtrend.db"
+    database = open_database(f"sqlite:///{path}")
+    world = seed(database, nights=36, cases=26, running=True)
+    database.close()
+    return Seeded(path, world)
+
+
+@pytest.fixture
+def open_page(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
+    """Draws a page over a record, as AppTest sees it: `open_page("runs", url, suite="golden")`."""
+    config.get_config_options(force_reparse=True)
+    config.set_option("client.showErrorDetails", "full")  # else a failing page says nothing here
+    config.set_option("server.address", "127.0.0.1")
+
+    def open_(page: str, url: str, **parameters: str) -> AppTest:
+        monkeypatch.setenv("MEMTREND_DATABASE__URL", url)
+        at = AppTest.from_file(str(APP), default_timeout=30)
+        for name, value in parameters.items():
+            at.query_params[name] = value
+        at.run()
+        return at if page == "overview" else at.switch_page(f"views/{page}.py").run()
+
+    _forget()
+    yield open_
+    _forget()
+
+
+def _forget() -> None:
+    st.cache_data.clear()
+    st.cache_resource.clear()

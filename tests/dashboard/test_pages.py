@@ -1,0 +1,250 @@
+"""Every page over a record that is empty, full, and broken, as AppTest sees it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from store import queries
+from store.database import open_database
+from tests.dashboard.conftest import Open, Seeded
+from tests.dashboard.seed import HOSTILE_CASE
+
+PAGES = ("overview", "trends", "runs", "run", "case", "suites")
+
+
+def title(at: AppTest) -> str:
+    assert not at.exception, at.exception[0].message
+    return _unescaped(at.title[0].value)
+
+
+def text(at: AppTest) -> str:
+    """All markdown and plain text of a page, without the escapes."""
+    kinds = (at.markdown, at.caption, at.text, at.code, at.warning)
+    return _unescaped("\n".join(str(element.value) for kind in kinds for element in kind))
+
+
+def _unescaped(markdown: str) -> str:
+    return markdown.replace("\\", "").replace("\u2060", "")
+
+
+# Empty ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("overview", "Nothing has been measured yet"),
+        ("trends", "Nothing has been measured yet"),
+        ("runs", "No run yet"),
+        ("run", "There is no such run"),
+        ("case", "There is no such case"),
+        ("suites", "No suite is known yet"),
+    ],
+)
+def test_an_empty_record_says_so(page: str, expected: str, open_page: Open, tmp_path: Path) -> None:
+    """Every page draws over a record that holds nothing, and its title says that."""
+    assert title(open_page(page, f"sqlite:///{tmp_path}/new.db")) == expected
+
+
+@pytest.mark.parametrize("page", ["overview", "trends", "runs", "suites"])
+def test_an_empty_page_says_what_to_type(page: str, open_page: Open, tmp_path: Path) -> None:
+    """An empty page names the command that fills it."""
+    assert "memtrend run" in [code.value for code in open_page(page, f"sqlite:///{tmp_path}/new.db").code]
+
+
+def test_the_record_is_made_where_there_is_none(open_page: Open, tmp_path: Path) -> None:
+    """Opening the dashboard before anything ran makes the record instead of failing."""
+    open_page("overview", f"sqlite:///{tmp_path}/new.db")
+    assert (tmp_path / "new.db").exists()
+
+
+# Broken ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_broken_record_is_said_in_words(page: str, open_page: Open, tmp_path: Path) -> None:
+    """A file that is no database gives every page words and a command, and no traceback."""
+    (tmp_path / "bad.db").write_text("this is not a database, however long one reads on in it, line by line")
+    at = open_page(page, f"sqlite:///{tmp_path}/bad.db")
+    assert title(at) == "memtrend cannot read its record"
+    assert "bad.db" in text(at)
+    assert "memtrend doctor" in [code.value for code in at.code]
+
+
+def test_a_misspelt_setting_is_said_in_words(
+    open_page: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A configuration that cannot be read names the key, never its value."""
+    monkeypatch.setenv("MEMTREND_DATABASES__URL", "hush-hush")
+    at = open_page("overview", f"sqlite:///{tmp_path}/new.db")
+    assert title(at) == "memtrend cannot read its record"
+    assert "MEMTREND_DATABASES__URL" in text(at)
+    assert "hush-hush" not in text(at)
+
+
+def test_a_mended_record_needs_no_restart(open_page: Open, tmp_path: Path) -> None:
+    """Once the file is right, the next page view shows it."""
+    (tmp_path / "bad.db").write_text("this is not a database, however long one reads on in it, line by line")
+    at = open_page("overview", f"sqlite:///{tmp_path}/bad.db")
+    (tmp_path / "bad.db").unlink()
+    assert title(at.run()) == "Nothing has been measured yet"
+
+
+# Seeded ---------------------------------------------------------------------------------------------------
+
+
+def test_the_overview_tells_what_could_not_be_measured(open_page: Open, seeded: Seeded) -> None:
+    """An invalid run is the overview's finding, with its reason, and the floors are words, not cards."""
+    at = open_page("overview", seeded.url)
+    assert title(at) == "notes could not be measured on contract; the other nine were"
+    assert "5 of 14 answers were errors" in text(at)
+    assert "floors: nothing" in text(at)
+    assert "synthetic starter" in text(at)
+    assert [metric.value for metric in at.metric].count("no run") == 1
+
+
+def test_the_overview_shows_what_runs(open_page: Open, seeded: Seeded) -> None:
+    """A run that is going on stands above the cards, with its progress."""
+    at = open_page("overview", seeded.url)
+    assert f"run {seeded.world.running}" in text(at)
+    assert "running: 20 of 29 cases" in text(at)
+
+
+def test_trends_name_the_cases_that_broke(open_page: Open, seeded: Seeded) -> None:
+    """The title counts, by backend, the cases that had passed and fail now."""
+    at = open_page("trends", seeded.url)
+    assert "mem0 fails" in title(at) or "mem0 fails 3" in title(at)
+    assert "cases that it had passed" in title(at)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        ({"suite": "contract"}, "contract"),
+        ({"metric": "recall_ms"}, "Recall time on golden: best keyword"),
+        ({"metric": "recall@k", "backends": "hybrid"}, "Recall@k on golden: hybrid"),
+        ({"metric": "no such"}, "cases that it had passed"),
+    ],
+)
+def test_trends_take_their_filters_from_the_address(
+    parameters: dict[str, str], expected: str, open_page: Open, seeded: Seeded
+) -> None:
+    """A shared link opens with its filters; a value that is unknown falls back."""
+    at = open_page("trends", seeded.url, **parameters)
+    shown = title(at) + " " + str(at.selectbox[0].value)
+    assert expected in shown
+
+
+def test_trends_draw_panels_for_the_other_metrics(open_page: Open, seeded: Seeded) -> None:
+    """Besides the main chart stand six small ones, and the rest wait until they are asked for."""
+    at = open_page("trends", seeded.url)
+    assert len(at.get("plotly_chart")) == 7
+
+
+def test_runs_are_counted_and_paged(open_page: Open, seeded: Seeded) -> None:
+    """The table shows twenty of all runs, the newest first."""
+    at = open_page("runs", seeded.url)
+    database = open_database(seeded.url)
+    total = queries.count_runs(database)
+    database.close()
+    assert title(at) == "13 of 14 runs of the last 24 hours were whole; one is running"
+    assert len(at.dataframe[0].value) == 20
+    assert f"1 to 20 of {total}" in text(at)
+
+
+def test_runs_filter_by_the_address(open_page: Open, seeded: Seeded) -> None:
+    """State and backend in the address select the runs."""
+    at = open_page("runs", seeded.url, state="invalid", backends="notes")
+    assert list(at.dataframe[0].value["run"]) == [seeded.world.invalid_run]
+
+
+def test_a_run_shows_its_figures_and_cases(open_page: Open, seeded: Seeded) -> None:
+    """A whole run tells how many cases passed, its metrics with n, and what the run before had."""
+    run = _newest(seeded, "mem0")
+    at = open_page("run", seeded.url, run=str(run.id))
+    assert " of 29 cases passed" in title(at)
+    metrics = at.dataframe[0].value
+    assert "pass rate" in list(metrics["metric"])
+    assert set(metrics["n"]) == {29}
+    assert {"now", "interval", "before", "difference"} <= set(metrics.columns)
+
+
+def test_an_invalid_run_says_why(open_page: Open, seeded: Seeded) -> None:
+    """A run that does not count gives its reason and shows no figure."""
+    at = open_page("run", seeded.url, run=str(seeded.world.invalid_run))
+    assert title(at) == "Invalid: 5 of 14 answers were errors, so the run does not count"
+    assert "HTTP 429" in text(at)
+    assert not at.metric
+
+
+def test_a_running_run_shows_progress(open_page: Open, seeded: Seeded) -> None:
+    """A run's page can be opened while it goes on."""
+    at = open_page("run", seeded.url, run=str(seeded.world.running))
+    assert title(at) == "Running: 20 of 29 cases are in"
+
+
+def test_a_case_tells_its_story(open_page: Open, seeded: Seeded) -> None:
+    """A lost case shows since when it fails, what was planted, asked, wanted, and what came back."""
+    case = seeded.world.broken[0]
+    at = open_page("case", seeded.url, suite="golden", case=case, backend="mem0")
+    assert title(at).startswith("mem0 fails it since ")
+    shown = text(at)
+    for piece in ("wanted", "unwanted", "161 memories of the world software", "passed", "failed"):
+        assert piece in shown or piece in str([badge.value for badge in at.get("badge")])
+
+
+def test_a_case_shows_the_run_in_its_address(open_page: Open, seeded: Seeded) -> None:
+    """A link to a case in an older run shows that run."""
+    run = _newest(seeded, "mem0", nights_ago=2)
+    at = open_page("case", seeded.url, suite="golden", case=seeded.world.broken[0], run=str(run.id))
+    assert f"run {run.id}" in text(at)
+
+
+def test_a_suite_shows_versions_and_flaky_cases(open_page: Open, seeded: Seeded) -> None:
+    """The suites page tells coverage, versions, and which cases turn to and fro."""
+    at = open_page("suites", seeded.url)
+    assert title(at).startswith("golden asks 29 cases over 11 tags; ")
+    flaky, versions, cases = (frame.value for frame in at.dataframe)
+    assert flaky["case"][0] == seeded.world.flaky
+    assert list(versions["changed"]) == [1, 0]
+    assert len(cases) == 29
+
+
+@pytest.mark.parametrize("page", ["overview", "trends", "runs", "run", "case", "suites"])
+def test_text_from_outside_is_escaped(page: str, open_page: Open, seeded: Seeded) -> None:
+    """No page hands markup from a case on as markdown or HTML."""
+    run = _newest(seeded, "mem0")
+    at = open_page(page, seeded.url, run=str(run.id), suite="golden", case=HOSTILE_CASE)
+    assert not at.exception
+    assert not any(element.proto.allow_html for element in [*at.markdown, *at.caption])
+    for element in [*at.markdown, *at.caption, *at.title]:
+        assert not re.search(
+            r"(?<!\\)(<|\[link|\*\*bold|\$x)|evil\.example|http://", _outside_code(element.value)
+        )
+
+
+def _outside_code(markdown: str) -> str:
+    return re.sub(r"(`+) .*? \1", "", markdown)
+
+
+def test_nothing_can_be_asked_for_from_afar(
+    open_page: Open, seeded: Seeded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where others reach the page, it offers no button that makes something run."""
+    from streamlit import config
+
+    config.set_option("server.address", "0.0.0.0")
+    at = open_page("runs", seeded.url)
+    assert "Read only here" in text(at)
+    assert not at.button
+
+
+def _newest(seeded: Seeded, backend: str, nights_ago: int = 0) -> queries.RunRow:
+    database = open_database(seeded.url)
+    rows = queries.runs(database, suites=["golden"], backends=[backend], statuses=["whole"])
+    database.close()
+    return rows[nights_ago]
