@@ -23,6 +23,7 @@ from store.settings import Settings, SettingsError
 
 STALE = timedelta(seconds=30)
 LOW_DISK_GB = 1.0
+CLOSING = "close() must give back what was opened, and not raise."
 OURS = ("store", "collectors", "dashboard")
 
 
@@ -150,7 +151,7 @@ def _examined(settings: Settings, name: str, *, deep: bool) -> list[CheckResult]
         checks = adapter_checks(backend, box)
         whole = all(check.ok for check in checks)
         report = contract_report(backend, box) if deep and whole else []
-        return [*checks, *report, *_guarded("close", lambda: _closed(backend))]
+        return [*checks, *report, *_guarded("close", lambda: _closed(backend), CLOSING)]
     finally:
         line.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 from store.errors import StoreError
@@ -85,6 +86,10 @@ class AlreadyThere(StoreError):
     """A file that `init` would have to overwrite."""
 
 
+class BadName(StoreError):
+    """A backend's name that cannot name a module, too."""
+
+
 def write_project(folder: Path) -> list[str]:
     """Write memtrend.toml and suites/mine.jsonl; lines for the user. Raises `AlreadyThere`."""
     files = {folder / "memtrend.toml": CONFIG, folder / "suites" / "mine.jsonl": CASES}
@@ -99,9 +104,12 @@ def write_project(folder: Path) -> list[str]:
 
 
 def write_adapter(folder: Path, name: str) -> list[str]:
-    """Write NAME.py; lines for the user. Raises `AlreadyThere`."""
-    module = re.sub(r"\W+", "_", name).strip("_").lower() or "backend"
-    module = f"b_{module}" if module[0].isdigit() else module
+    """Write an adapter for the backend NAME; lines for the user. Raises `BadName`, `AlreadyThere`."""
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
+        raise BadName(f"{name!r} should be a letter, then letters, digits, - and _")
+    module = name.replace("-", "_").lower()
+    if find_spec(module):  # which would be imported instead of it
+        module = f"our_{module}"
     cls = "".join(part.capitalize() for part in module.split("_"))
     path = folder / f"{module}.py"
     _write({path: ADAPTER.format(name=name, module=module, cls=cls)})

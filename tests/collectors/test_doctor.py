@@ -1,0 +1,194 @@
+"""The doctor says what is in order and what is not, and for what is not, what to do."""
+
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import time_machine
+
+from collectors import doctor
+from collectors.configured import configured
+from collectors.contract import ADAPTER_CHECKS, CONTRACT
+from store import writes
+from store.database import open_database
+from tests.collectors.playground import cases, write_suite
+
+CONFIG = """
+[database]
+url = "sqlite:///record.db"
+[suites.small]
+path = "small.jsonl"
+[limits]
+timeout = 0.5
+[backends.words]
+type = "keyword"
+"""
+
+
+def odd(name, type, **options):
+    lines = [f"[backends.{name}]", f'type = "tests.collectors.odd_backends:{type}"']
+    return "\n".join([*lines, *(f"{key} = {value}" for key, value in options.items())]) + "\n"
+
+
+@pytest.fixture
+def folder(tmp_path, empty_record, monkeypatch):
+    """A folder in which everything is in order."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "record.db").write_bytes(empty_record.read_bytes())
+    write_suite(tmp_path / "small.jsonl", cases(3))
+    (tmp_path / "memtrend.toml").write_text(CONFIG)
+    return tmp_path
+
+
+@pytest.fixture
+def record(folder):
+    database = open_database(f"sqlite:///{folder / 'record.db'}")
+    yield database
+    database.close()
+
+
+def examined():
+    return {check.name: check for check in doctor.check_all(None)}
+
+
+def bad():
+    return [check for check in doctor.check_all(None) if not check.ok]
+
+
+def test_healthy(folder):
+    """In a healthy folder every check is fine, each by name, and says what it saw."""
+    found = examined()
+    assert all(check.ok for check in found.values()), found
+    names = ["configuration", "disk", "suite small", "database", "clock", "collector", "backend words"]
+    assert [name for name in found if name in names] == names
+    assert found["configuration"].detail == str(folder / "memtrend.toml")
+    assert found["suite small"].detail.startswith("3 cases, 6 plants, version ")
+    assert found["database"].detail.endswith("record.db, 0 runs")
+
+
+def test_configuration(folder):
+    """A broken configuration is all that can be told, by file and key."""
+    (folder / "memtrend.toml").write_text("[limits]\nspeed = 3\n")
+    (check,) = doctor.check_all(None)
+    assert (check.name, check.ok) == ("configuration", False)
+    assert "limits.speed" in check.detail
+    assert check.advice == "mend the keys named above"
+
+
+def test_missing_suite(folder):
+    """A suite whose file is missing is named."""
+    (folder / "small.jsonl").unlink()
+    (check,) = bad()
+    assert check.name == "suites"
+    assert "small.jsonl" in check.detail
+
+
+def test_database(folder):
+    """A database that cannot be opened is told with the way out."""
+    (folder / "record.db").write_text("something else entirely, and long enough to be looked at " * 20)
+    (check,) = bad()
+    assert check.name == "database"
+    assert "not an SQLite database" in check.detail
+    assert check.advice
+
+
+def test_disk(folder, monkeypatch):
+    """Little room beside the database is told before it is none."""
+    monkeypatch.setattr(doctor, "LOW_DISK_GB", 1e9)
+    (check,) = bad()
+    assert (check.name, check.advice) == ("disk", "make room, or move database.url")
+
+
+def test_clock(folder):
+    """A clock that is not the database's would let leases lapse, and is told."""
+    with time_machine.travel(datetime.now(UTC) + timedelta(minutes=5)):
+        (check,) = bad()
+    assert check.name == "clock"
+    assert check.detail.startswith(("299.", "300."))
+
+
+@pytest.mark.parametrize(("ago", "fine"), [(5, True), (31, False)])
+def test_collector(folder, record, ago, fine):
+    """A collector that has not been heard of for half a minute is told, with its process."""
+    with time_machine.travel(datetime.now(UTC) - timedelta(seconds=ago), tick=False):
+        writes.beat(record, "collector", 4711, "attic")
+    check = examined()["collector"]
+    assert check.ok is fine
+    assert "pid 4711 on attic" in check.detail
+    assert "memtrend collect" in check.advice
+
+
+@pytest.mark.parametrize("name", ["store", "collectors", "dashboard"])
+def test_shadowed(folder, name):
+    """A folder of the name of one of our packages is noticed before it takes its place."""
+    (folder / name).mkdir()
+    (check,) = bad()
+    assert (check.name, check.detail) == ("shadowed names", f"./{name} has the name of a package of memtrend")
+    assert check.advice == "rename the folder, or start memtrend from another one"
+
+
+@pytest.mark.parametrize(
+    ("type", "options", "detail", "advice"),
+    [
+        ("Broken", {}, "the server says: unknown key", "mend [backends.ours] in memtrend.toml"),
+        ("Missing", {}, "has no 'Missing'", "memtrend backend types lists"),
+        ("Shelf", {"speed": 3}, "cannot be made with options speed", "mend [backends.ours]"),
+        ("Garbage", {"word": '""'}, "recall: ", "each a Hit with id and text"),
+        ("Hanging", {"word": '""'}, "recall: no answer within 0.5 s", "each a Hit with id and text"),
+        ("Hanging", {"word": '""', "verb": '"remember"'}, "remember: no answer", "must store them"),
+        ("Unclosable", {}, "close: OSError: the socket is gone", "close() must give back"),
+    ],
+)
+def test_broken_backend(folder, type, options, detail, advice):
+    """A broken backend is told by name with what it did and what to do, and the others stay fine."""
+    (folder / "memtrend.toml").write_text(CONFIG + odd("ours", type, **options))
+    (check,) = bad()
+    assert check.name == "backend ours"
+    assert detail in check.detail
+    assert advice in check.advice
+
+
+def test_slow_backend(folder):
+    """A backend is not broken because all of its calls together take longer than one may."""
+    (folder / "memtrend.toml").write_text(CONFIG + odd("ours", "Slow", seconds=0.06))
+    assert bad() == []
+
+
+# One backend
+
+
+def test_contract(folder):
+    """Asked about one backend, the doctor explains the contract check by check."""
+    found = {check.name: check for check in doctor.check_backend(configured(), "words")}
+    assert found.keys() == {check.name for check in (*ADAPTER_CHECKS, *CONTRACT)} | {"close"}
+    assert all(check.ok for check in found.values()), found
+
+
+def test_contract_broken(folder):
+    """What a backend ought to do and does not is told, with what would mend it."""
+    (folder / "memtrend.toml").write_text('[backends.all]\ntype = "everything"\n')
+    found = {check.name: check for check in doctor.check_backend(configured(), "all")}
+    assert not found["k"].ok
+    assert found["k"].advice == "Pass k on to the search, or cut what comes back."
+    assert found["users"].ok
+
+
+def test_contract_of_a_broken_adapter(folder):
+    """Of an adapter that is broken no contract is asked."""
+    (folder / "memtrend.toml").write_text(odd("ours", "Garbage", word='""'))
+    found = [check.name for check in doctor.check_backend(configured(), "ours")]
+    assert "recall" in found
+    assert not set(found) & {check.name for check in CONTRACT}
+
+
+def test_leaves_nothing(folder, record):
+    """A doctor's visit leaves no run behind, and no memory in a store on disk."""
+    stored = CONFIG + '[backends.kept]\ntype = "keyword"\ndirectory = "kept"\n'
+    (folder / "memtrend.toml").write_text(stored)
+    assert bad() == []
+    doctor.check_backend(configured(), "kept")
+    with closing(sqlite3.connect(folder / "kept" / "keyword.sqlite")) as stored:
+        assert stored.execute("SELECT count(*) FROM memory").fetchone() == (0,)
+    with record.read() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM run").scalar() == 0

@@ -1,0 +1,110 @@
+"""The fingerprint of a run holds all that may explain another result, and no secret."""
+
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+
+import pytest
+
+from collectors.backend import BackendConfig, open_backend
+from collectors.environment import fingerprint, git_revision, packages
+from store import writes
+
+
+@pytest.fixture
+def backend():
+    backend = open_backend(BackendConfig("words", "keyword"))
+    yield backend
+    backend.close()
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A git checkout with one commit, and its `git`."""
+
+    def git(*arguments):
+        identity = ("-c", "user.name=Noor", "-c", "user.email=noor@example.org")
+        done = subprocess.run(
+            ["git", *identity, *arguments], cwd=tmp_path, check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    git("init", "--initial-branch", "trunk")
+    (tmp_path / "prompt.txt").write_text("Be kind.")
+    git("add", ".")
+    git("commit", "--message", "first")
+    return git
+
+
+def test_what_it_holds(backend, tmp_path):
+    """Packages, Python, system, processor, the backend's own versions, configuration and git."""
+    told = fingerprint(backend, {"type": "keyword"}, tmp_path)
+    assert told.keys() == {
+        *("packages", "python", "implementation", "system", "cpu", "backend", "config", "git")
+    }
+    assert told["python"] == platform.python_version()
+    assert told["packages"]["sqlalchemy"] == importlib.metadata.version("sqlalchemy")
+    assert told["backend"] == dict(backend.versions())
+    assert told["config"] == {"type": "keyword"}
+    assert told["cpu"].endswith(f"{os.cpu_count()} cores")
+
+
+def test_packages():
+    """Every package installed is there once, under its normal name, in order."""
+    names = [name for name, _ in packages()]
+    assert {"memtrend", "pydantic-settings", "wordllama"} <= set(names)
+    assert names == sorted(set(names))
+    assert not [name for name in names if "_" in name or name != name.lower()]
+
+
+def test_revision(checkout, tmp_path):
+    """The git revision and branch of the folder, and whether files of it were changed since."""
+    assert git_revision(tmp_path) == {
+        "revision": checkout("rev-parse", "HEAD"),
+        "branch": "trunk",
+        "changed": False,
+    }
+    (tmp_path / "new.txt").write_text("not yet known to git")
+    assert git_revision(tmp_path)["changed"] is False
+    (tmp_path / "prompt.txt").write_text("Be brief.")
+    assert git_revision(tmp_path)["changed"] is True
+
+
+def test_revision_below(checkout, tmp_path):
+    """A folder inside of a checkout is of its revision."""
+    (tmp_path / "suites").mkdir()
+    assert git_revision(tmp_path / "suites")["revision"] == checkout("rev-parse", "HEAD")
+
+
+def test_no_revision(tmp_path, monkeypatch):
+    """Outside of a checkout, and without git, there is none."""
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert git_revision(tmp_path) == {}
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert git_revision(tmp_path) == {}
+
+
+def test_working_directory(backend, checkout, tmp_path, monkeypatch):
+    """Git is asked about the directory that memtrend was started in."""
+    monkeypatch.chdir(tmp_path)
+    assert fingerprint(backend, {})["git"]["revision"] == checkout("rev-parse", "HEAD")
+
+
+def test_equal_environments(db, backend, tmp_path):
+    """Equal environments are one row, whatever the order of their keys; any change is another."""
+    told = fingerprint(backend, {"type": "keyword", "k": 5}, tmp_path)
+    backwards = json.loads(json.dumps(dict(reversed(told.items()))))
+    first = writes.register_environment(db, told)
+    assert writes.register_environment(db, backwards) == first
+    assert (
+        writes.register_environment(db, fingerprint(backend, {"k": 5, "type": "keyword"}, tmp_path)) == first
+    )
+    assert writes.register_environment(db, {**told, "python": "3.99.0"}) != first
+
+
+def test_no_environment_variables(backend, tmp_path, monkeypatch):
+    """What stands in environment variables, secrets among it, is not part of it."""
+    monkeypatch.setenv("VENDOR_API_KEY", "sk-7f3a-very-secret")
+    assert "7f3a" not in json.dumps(fingerprint(backend, {}, tmp_path))

@@ -1,0 +1,80 @@
+"""An export says what came of every case, and nothing of what anyone wrote."""
+
+import csv
+import io
+
+import pytest
+
+from collectors.export import write_csv
+from collectors.runner import RunLimits, run
+from store import queries
+from tests.collectors.playground import case, cases, plan, results, suite
+
+pytestmark = pytest.mark.usefixtures("no_pauses")
+
+
+def rows(db, **filters):
+    file = io.StringIO(newline="")
+    written = write_csv(db, file, **filters)
+    file.seek(0)
+    found = list(csv.DictReader(file))
+    assert len(found) == written
+    return found
+
+
+@pytest.fixture
+def runs(db, tmp_path):
+    """Two runs of a suite with a lost case, an error and one that does not apply."""
+    by_id = case(
+        "ivory", expect_any=[], expect_ids=["ivory"], writes=[{"id": "ivory", "text": "an ivory key"}]
+    )
+    asked = suite(tmp_path, [*cases(3), case("refuse", tags=["keys", "a, b"]), by_id])
+    limits = RunLimits(5, max_error_rate=0.5)
+    refusing = plan(asked, "Refusing", limits=limits, trials=2, options={"lost": "basil key"})
+    return run(refusing, db), run(plan(asked, "Bare", name="bare"), db)
+
+
+def test_rows(db, runs):
+    """A row for each case and trial of each run, newest run first, with the columns of the record."""
+    found = rows(db)
+    assert tuple(found[0]) == queries.EXPORTED
+    assert [row["run"] for row in found] == ["2"] * 5 + ["1"] * 10
+    assert {(row["case"], int(row["trial"])) for row in found if row["run"] == "1"} == set(results(db, 1))
+
+
+def test_what_is_no_number(db, runs):
+    """A cell of what was not answered, or does not apply, is empty, and never 0."""
+    found = {row["case"]: row for row in rows(db, run_ids=[1])}
+    assert (found["case-amber"]["status"], found["case-amber"]["pass"]) == ("ok", "1.0")
+    assert (found["case-basil"]["pass"], found["case-basil"]["failure"]) == ("0.0", "not stored")
+    failed = found["case-refuse"]
+    assert (failed["status"], failed["failure"], failed["tags"]) == (
+        "error",
+        "backend error",
+        "keys;odd, quoted",
+    )
+    assert {failed[name] for name in ("pass", "mrr", "latency_ms", "returned_n")} == {""}
+    (skipped,) = [row for row in rows(db, run_ids=[2]) if row["status"] == "skipped"]
+    assert (skipped["case"], skipped["pass"], skipped["attempts"]) == ("case-ivory", "", "0")
+
+
+@pytest.mark.parametrize(
+    ("filters", "number"),
+    [
+        ({"backends": ["bare"]}, 5),
+        ({"run_ids": [1]}, 10),
+        ({"suites": ["small"]}, 15),
+        ({"suites": ["no"]}, 0),
+    ],
+)
+def test_filters(db, runs, filters, number):
+    """Runs, suites and backends narrow it; nothing found is a header alone."""
+    assert len(rows(db, **filters)) == number
+
+
+def test_no_texts(db, runs):
+    """No text of a memory, question, answer or error is in it."""
+    file = io.StringIO(newline="")
+    write_csv(db, file)
+    for text in ("opens door", "which door", "nobody knows", "permanent trouble"):
+        assert text not in file.getvalue()
