@@ -78,6 +78,13 @@ def test_leaked_from_another_user(expectation: Expectation, returned: Memory | s
     assert _kind(_probe(expectation), returned) == LEAKED
 
 
+def test_a_text_that_the_questioner_has_too_is_no_leak():
+    """What another user holds in the same words may be the questioner's own."""
+    mine = replace(HIS, id="mine", user="rosa")
+    history = _after(Plant((mine,)))
+    assert _kind(_probe(LOCKER), HIS.text, history=history) == "unwanted returned"
+
+
 def test_leaked_from_another_domain():
     """A question with domains got a memory of another one."""
     assert _kind(_probe(LOCKER, domains=("yard",)), HERS) == LEAKED
@@ -111,7 +118,9 @@ def test_unwanted_returned():
     """Something forbidden came back that is neither forgotten nor another's."""
     assert _kind(_probe(LOCKER), OTHER, HERS) == "unwanted returned"
     assert _kind(_probe(LOCKER), "The locker room is locked.") == "unwanted returned"
-    assert _kind(_probe(Expectation("only", ids=("new",))), NEW, OTHER) == "unwanted returned"
+    only = Expectation("only", ids=("new",))
+    assert _kind(_probe(only), NEW, OTHER) == "unwanted returned"
+    assert _kind(_probe(only, k=1), NEW, OTHER) == "unwanted returned"
 
 
 def test_what_came_back_outranks_what_is_missing():
@@ -140,6 +149,7 @@ def test_one_of_two_too_low():
     """When one thing wanted was found and the other stands below k, it is too low, not absent."""
     both = _probe(Expectation("all", ("nine", "hedge")))
     assert _kind(both, NEW, OLD, OTHER, diagnosis=Diagnosis(deep_rank=1)) == TOO_LOW
+    assert _kind(both, OLD, OLD, OTHER, diagnosis=Diagnosis(deep_rank=3)) == TOO_LOW
 
 
 @pytest.mark.parametrize("diagnosis", [None, Diagnosis(deep_rank=None, error="timed out"), Diagnosis()])
@@ -157,6 +167,9 @@ def test_stored_but_not_returned():
     """Its own text returns it, the question does not, however deep."""
     found = Diagnosis(stored={"new": True})
     assert _kind(_probe(NINE), OTHER, diagnosis=found) == "stored but not returned"
+    twice = Expectation("any", ("opens",))
+    one_of_two = Diagnosis(stored={"new": False, "old": True})
+    assert _kind(_probe(twice), OTHER, diagnosis=one_of_two) == "stored but not returned"
 
 
 def test_a_memory_that_was_found_says_nothing_of_one_that_is_missing():

@@ -172,6 +172,10 @@ def test_returned_tokens_count_words_and_marks(texts: tuple[str, ...], tokens: i
         (_asking(Expectation("at_most", n=2)), set()),
         (_asking(Expectation("only")), set()),
         (_asking(BAD, abstain=True), {"unwanted", "abstained"}),
+        (
+            _asking(ANY, BAD, FIRST),
+            {"recall@k", "precision@k", "mrr", "ndcg@k", "unwanted", "unwanted_first"},
+        ),
         (_asking(ANY), {"recall@k", "precision@k", "mrr", "ndcg@k"}),
         (_asking(Expectation("only", ids=("x",))), {"recall@k", "precision@k", "mrr", "ndcg@k"}),
     ],
@@ -212,6 +216,16 @@ def test_evidence_is_of_every_rank():
     assert evidence.wanted == {1, 2, 4}
     assert evidence.unwanted == {0, 3}
     assert evidence.unwanted_first
+
+
+def test_each_prohibition_holds_by_itself():
+    """Of several expectations of a kind one is enough to forbid a hit; without any, nothing is forbidden."""
+    old, stale = Expectation("unwanted", ("old",)), Expectation("unwanted", ids=("stale",))
+    first, other = Expectation("unwanted_first", ("x",)), Expectation("unwanted_first", ("old",))
+    evidence = examine(_asking(old, stale, first, other), _hits("old stale red"))
+    assert (evidence.unwanted, evidence.unwanted_first) == ({0, 1}, True)
+    allowed = examine(_asking(ANY), _hits("old stale red"))
+    assert (allowed.unwanted, allowed.unwanted_first) == (frozenset(), False)
 
 
 # Whatever the answer

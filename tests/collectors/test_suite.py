@@ -82,6 +82,13 @@ def test_every_memory_and_question_has_a_user():
     assert MEMORY.user == _probe().user == Scope("n").user == DEFAULT_USER
 
 
+def test_a_question_asks_for_five_and_nothing_special():
+    """What a reader leaves unsaid: five hits, of everything the user has, by every index, not critical."""
+    probe = _probe()
+    assert (probe.k, probe.domains, probe.session, probe.all_sessions) == (5, (), None, False)
+    assert (probe.leg, probe.abstain, probe.critical, probe.tags) == (None, False, False, ())
+
+
 @pytest.mark.parametrize(
     ("expectations", "needs"),
     [
