@@ -70,9 +70,9 @@ def _cases(cases: Iterable[CaseRow]) -> Table:
 def print_checks(checks: Iterable[CheckResult]) -> None:
     console = Console()
     for check in checks:
-        console.print(Text(f"{'ok ' if check.ok else 'BAD'} {check.name}: {check.detail}"))
+        console.print(Text(f"{'ok ' if check.ok else 'BAD'} {check.name}: {check.detail}"), soft_wrap=True)
         if not check.ok and check.advice:
-            console.print(Text(f"    {check.advice}"))
+            console.print(Text(f"    {check.advice}"), soft_wrap=True)
 
 
 def print_backends(rows: Iterable[Mapping[str, Any]]) -> None:

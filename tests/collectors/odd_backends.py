@@ -82,6 +82,14 @@ class Bare(Shelf):
     capabilities = frozenset()
 
 
+class Keyed(Shelf):
+    """Wants a key, as vendors do."""
+
+    def __init__(self, api_key, **options):
+        super().__init__(**options)
+        self.api_key = api_key
+
+
 class Durable(Shelf):
     """Survives its closing, within a process."""
 
