@@ -299,6 +299,12 @@ def streak(results: Sequence[tuple[datetime, bool]], now: datetime) -> Streak:
             "flaky", f"flaky, passed {passes} of {runs}", f"passes it on and off, {passes} of {runs} times"
         )
     since = day(_since(results), now)
+    if not outcomes[-1] and flips(outcomes) > 1 and passes < runs / 10:
+        return Streak(
+            "failing",
+            f"fails, passed {passes} of {runs}",
+            f"fails it, having passed {passes} of {runs} times",
+        )
     if not outcomes[-1]:
         return Streak("failing", f"failing since {since}", f"fails it since {since}")
     return Streak("passing", _passing(outcomes, since), "passes it")

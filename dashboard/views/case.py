@@ -336,18 +336,19 @@ def _elsewhere(version: CaseVersion, history: Sequence[HistoryPoint], backend: s
     st.subheader("The same case elsewhere", anchor=False)
     with st.container(border=True, gap="xsmall"):
         for name in shown:
-            with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-                _first_hit(version, newest[name])
+            _first_hit(version, newest[name])
     st.caption("What came first in the newest run of each.")
 
 
 def _first_hit(version: CaseVersion, point: HistoryPoint) -> None:
     results = data.ask(queries.case_results, version.case_id, point.run_id)
     hits = stories.returned(results[0].detail, version.k) if results else []
-    st.markdown(parts.name(parts.styles()[point.backend], point.backend), width=110)
-    if results:
-        _outcome(results[0])
-    st.text(hits[0].text if hits else "answer not kept")
+    name, outcome, first = st.columns([1.1, 0.9, 5], gap="small")
+    name.markdown(parts.name(parts.styles()[point.backend], point.backend), wrap=False)
+    with outcome:
+        for result in results[:1]:
+            _outcome(result)
+    first.text(hits[0].text if hits else "answer not kept")
 
 
 page()

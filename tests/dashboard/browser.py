@@ -21,7 +21,7 @@ FLAGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync"),
 )
-WIDTH, HEIGHT, TALLEST = 1440, 900, 2600
+WIDTH, HEIGHT, TALLEST = 1440, 900, 1700
 
 
 @contextmanager
@@ -68,31 +68,38 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-def new_context(browser: Browser, scheme: Literal["light", "dark"] = "light") -> BrowserContext:
+def new_context(
+    browser: Browser, scheme: Literal["light", "dark"] = "light", height: int = HEIGHT
+) -> BrowserContext:
     """A viewer in Berlin."""
     context = browser.new_context(
-        viewport={"width": WIDTH, "height": HEIGHT}, color_scheme=scheme, timezone_id="Europe/Berlin"
+        viewport={"width": WIDTH, "height": height}, color_scheme=scheme, timezone_id="Europe/Berlin"
     )
     context.set_default_timeout(20_000)
     return context
+
+
+_CHARTS_STAND = """
+[...document.querySelectorAll('[data-testid=stPlotlyChart]')].every(chart => chart.querySelector('.main-svg'))
+"""
 
 
 def settled(page: Page) -> None:
     """The page's own heading stands and the script has ended."""
     page.locator("h1").first.wait_for()
     page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
-    page.wait_for_function("!document.querySelector('[data-stale=true]')")
+    page.wait_for_function("!document.querySelector('[data-stale=true], [data-testid=stSkeleton]')")
+    page.wait_for_function(_CHARTS_STAND)
 
 
 def picture(page: Page, path: Path) -> None:
-    """The whole page: Streamlit scrolls inside its frame, so the window grows to hold it."""
+    """The page down to its last element, as far as the window reaches: Streamlit scrolls inside its frame."""
     settled(page)
     page.wait_for_function("[...document.images].every(image => image.complete)")
-    height = page.locator('[data-testid="stMain"]').evaluate("main => main.scrollHeight")
-    page.set_viewport_size({"width": WIDTH, "height": max(HEIGHT, min(height + 40, TALLEST))})
-    page.wait_for_timeout(
-        600
-    )  # plotly and the tables draw anew after a resize, without saying when they have
+    page.wait_for_timeout(300)  # tables are painted on a canvas, without saying when
+    end = page.locator('[data-testid="stMainBlockContainer"] > *').evaluate_all(
+        "parts => Math.max(...parts.map(part => part.getBoundingClientRect().bottom))"
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=path)
-    page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
+    size = {"x": 0, "y": 0, "width": WIDTH, "height": min(max(HEIGHT, end + 30), TALLEST)}
+    page.screenshot(path=path, clip=size)

@@ -6,7 +6,6 @@ leak, a flaky case, nights without a whole run, and text that tries to be markup
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -14,145 +13,11 @@ from typing import Any, NamedTuple
 import time_machine
 
 from store import writes
-from store.database import Database, open_database
+from store.database import Database
 from store.metrics import METRICS
 from store.records import CaseOutcome, CaseRecord, NewRun, Rollup, ScenarioOutcome, SuiteRecord
 from store.stats.intervals import wilson
-
-HOSTILE = (
-    "<script>alert(1)</script> **bold** `tick` $x^2$ [link](http://evil.example) :red[no] "
-    "<img src=x onerror=alert(2)>"
-)
-"""Must appear on the pages as just these characters."""
-
-HOSTILE_CASE = "odd-<b>name</b>-`$x$`"
-
-
-class Fact(NamedTuple):
-    """What a case is told and asked. `old` is what must not come first."""
-
-    tag: str
-    slug: str
-    old: str
-    new: str
-    asked: str
-    pattern: str
-
-
-FACTS = (
-    Fact(
-        "supersession",
-        "bakery-flour",
-        "We order flour from Kornmann, 25 kg bags.",
-        "Since May the flour comes from Halm & Sohn.",
-        "Who delivers our flour?",
-        r"Halm",
-    ),
-    Fact(
-        "supersession",
-        "locker-code",
-        "The gym locker opens with 4471.",
-        "They changed the locker: it is 9026 now.",
-        "What opens my locker?",
-        r"\b9026\b",
-    ),
-    Fact(
-        "supersession",
-        "choir-evening",
-        "Choir is on Wednesdays at seven.",
-        "From autumn on we sing on Mondays.",
-        "Which evening do I sing?",
-        r"Monday",
-    ),
-    Fact(
-        "preference",
-        "window-seat",
-        "My brother always takes the aisle.",
-        "By the window, please, and never over the wing.",
-        "Where do I like to sit on a plane?",
-        r"window",
-    ),
-    Fact(
-        "preference",
-        "tea-no-sugar",
-        "Ines takes two sugars.",
-        "Tea without anything in it, for me.",
-        "How do I take my tea?",
-        r"without",
-    ),
-    Fact(
-        "identifier",
-        "invoice-8812",
-        "Invoice 8821 was paid in March.",
-        "Invoice 8812 is disputed by the printer.",
-        "What about 8812?",
-        r"8812.*disputed",
-    ),
-    Fact(
-        "identifier",
-        "host-brink",
-        "brink-03 serves the maps.",
-        "brink-07 is the one with the bad fan.",
-        "Which host has the bad fan?",
-        r"brink-07",
-    ),
-    Fact(
-        "temporal",
-        "dentist-moved",
-        "Dentist on Tuesday the 4th.",
-        "The dentist moved me to Thursday the 6th.",
-        "When do I see the dentist?",
-        r"\b6th\b",
-    ),
-    Fact(
-        "temporal",
-        "lease-ends",
-        "The lease of the old flat ended in June.",
-        "This lease runs until the end of February.",
-        "Until when may I stay here?",
-        r"February",
-    ),
-    Fact(
-        "speaker",
-        "who-cycles",
-        "Rosa cycles to work.",
-        "I take the tram, rain or shine.",
-        "How do I get to work?",
-        r"tram",
-    ),
-    Fact(
-        "domain",
-        "key-neighbour",
-        "The office key hangs in the pantry.",
-        "Our spare key is with Mrs Oyelaran.",
-        "Who has our spare key?",
-        r"Oyelaran",
-    ),
-    Fact(
-        "forgetting",
-        "old-number",
-        "Dad's old number ends in 7713.",
-        "Dad's surgery is on the 9th at noon.",
-        "When is the surgery?",
-        r"\b9th\b",
-    ),
-    Fact(
-        "isolation",
-        "salary-of-others",
-        "Kemal earns 71,000.",
-        "My own raise starts in April.",
-        "When does my raise start?",
-        r"April",
-    ),
-)
-
-BACKGROUND = (
-    "The kettle trips the fuse when the oven is on.",
-    "Parking behind the library is free after six.",
-    "Rosa's exhibition opens on a Friday.",
-    "The ferry takes bicycles, but no trailers.",
-    "Our router likes to be restarted on Sundays.",
-)
+from tests.dashboard.facts import BACKGROUND, FACTS, HOSTILE, HOSTILE_CASE, Fact
 
 METRIC_NAMES = ("pass", "recall@k", "precision@k", "mrr", "unwanted", "unwanted_first")
 
@@ -191,11 +56,13 @@ class World(NamedTuple):
 # Suites ---------------------------------------------------------------------------------------------------
 
 
-def golden(cases: int, *, edited: bool = False) -> SuiteRecord:
+def golden(cases: int, *, edited: bool = False, hostile: bool = True) -> SuiteRecord:
     """The edited version has two cases more, and asks one differently."""
     made = [_case(number, edited and number == 5) for number in range(cases + 2 * edited)]
     version = "5a1d20ce93b84f07" if edited else "91c07d3be2f6a85d"
-    return SuiteRecord("golden", "golden", "starter", version, 168, (*made, _hostile_case()))
+    return SuiteRecord(
+        "golden", "golden", "starter", version, 168, (*made, *([_hostile_case()] if hostile else []))
+    )
 
 
 def contract(cases: int) -> SuiteRecord:
@@ -210,7 +77,8 @@ def _case(number: int, changed: bool = False, tags: Sequence[str] = ()) -> CaseR
     name = f"{fact.slug}-{number // len(FACTS) + 1:02}"
     return CaseRecord(
         name, f"{number:04x}{changed:04x}{'c3' * 4}", query, tags=known,
-        critical=fact.tag in ("forgetting", "isolation"), source="made up for looking at the pages", story=_story(fact, query),
+        critical=fact.tag in ("forgetting", "isolation"), source="made up for looking at the pages",
+        story=_story(fact, query),
     )  # fmt: skip
 
 
@@ -248,7 +116,8 @@ def _story(fact: Fact, query: str) -> dict[str, Any]:
     ]
     return {
         "background": "161 memories of the world software", "steps": steps, "query": query, "k": 5,
-        "user": "noor", "domains": [], "session": None, "leg": None, "abstain": False, "expectations": expectations,
+        "user": "noor", "domains": [], "session": None, "leg": None, "abstain": False,
+        "expectations": expectations,
     }  # fmt: skip
 
 
@@ -396,13 +265,16 @@ def environment(backend: Backend, night: int, nights: int) -> dict[str, Any]:
 class Teller:
     """Writes nights of runs."""
 
-    def __init__(self, db: Database, nights: int, cases: int) -> None:
-        self.db, self.nights, self.cases = db, nights, cases
-        self.fate = {suite.name: Fate(suite, nights) for suite in (golden(cases, edited=True), contract(14))}
+    def __init__(self, db: Database, nights: int, cases: int, hostile: bool) -> None:
+        self.db, self.nights, self.cases, self.hostile = db, nights, cases, hostile
+        self.fate = {suite.name: Fate(suite, nights) for suite in (self.golden(), contract(14))}
+
+    def golden(self, edited: bool = True) -> SuiteRecord:
+        return golden(self.cases, edited=edited, hostile=self.hostile)
 
     def night(self, number: int, at: datetime) -> list[int]:
         edited = number >= self.nights // 3
-        suites = golden(self.cases, edited=edited), contract(14)
+        suites = self.golden(edited), contract(14)
         ids = []
         for minute, (suite, backend) in enumerate((s, b) for s in suites for b in BACKENDS):
             with time_machine.travel(at + timedelta(minutes=3 * minute), tick=False):
@@ -456,25 +328,33 @@ def _scenario(outcomes: Sequence[CaseOutcome], name: str = "software-0") -> Scen
 
 
 def seed(
-    db: Database, *, nights: int = 60, cases: int = 40, end: datetime | None = None, running: bool = False
+    db: Database,
+    *,
+    nights: int = 60,
+    cases: int = 40,
+    end: datetime | None = None,
+    running: bool = False,
+    hostile: bool = True,
 ) -> World:
-    """Fill an empty record. The last night ends before `end` (now)."""
+    """Fill an empty record. The last night ends before `end` (now); `running` adds a run that is going on,
+    `hostile` text that tries to be markup."""
     last = (end or datetime.now(UTC)).replace(minute=0, second=0, microsecond=0) - timedelta(hours=2)
     dates = [last - timedelta(days=nights - 1 - night) for night in range(nights)]
-    teller = Teller(db, nights, cases)
+    teller = Teller(db, nights, cases, hostile)
     ids = [teller.night(number, at) for number, at in enumerate(dates)]
-    _happenings(db, dates)
+    _happenings(db, dates, hostile)
     fate = teller.fate["golden"]
     under_way = _start_one(teller) if running else None
     return World(dates, fate.broken, fate.leaking, fate.flaky, ids[-1][-1], under_way)
 
 
-def _happenings(db: Database, nights: Sequence[datetime]) -> None:
+def _happenings(db: Database, nights: Sequence[datetime], hostile: bool) -> None:
     third = len(nights) // 3
     writes.add_mark(db, "agent 4.12", nights[third] - timedelta(hours=9), "deploy")
     writes.add_mark(db, "mem0ai 2.1.0 → 2.2.1", nights[2 * third] - timedelta(hours=12), "upgrade")
     writes.add_mark(db, "RRF weights", nights[third // 2] - timedelta(hours=5), "intended")
-    writes.add_mark(db, "<b>odd</b> mark", nights[-4] - timedelta(hours=5), "mark")
+    if hostile:
+        writes.add_mark(db, "<b>odd</b> mark", nights[-4] - timedelta(hours=5), "mark")
     writes.record_schedule(db, "nightly", nights[-1] + timedelta(days=1), True)
     writes.write_expected(
         db,
@@ -490,12 +370,8 @@ def _start_one(teller: Teller) -> int:
     hybrid = next(backend for backend in BACKENDS if backend.name == "hybrid")
     token = writes.acquire_lease(teller.db, writes.backend_lease(hybrid.name), "seed", 3600)
     assert token is not None
-    suite = golden(teller.cases, edited=True)
+    suite = teller.golden()
     run_id = teller.open(suite, hybrid, teller.nights - 1, token, "after deploy")
     done = teller.outcomes(suite, hybrid, teller.nights - 1, "interrupted")
     writes.save_scenario(teller.db, run_id, _scenario(done), token)
     return run_id
-
-
-if __name__ == "__main__":
-    print(seed(open_database(f"sqlite:///{sys.argv[1]}"), running=True))  # noqa: T201

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from store import queries
 from store.database import open_database
 from tests.dashboard.conftest import Open, Seeded
-from tests.dashboard.seed import HOSTILE_CASE
+from tests.dashboard.facts import HOSTILE_CASE
 
 PAGES = ("overview", "trends", "runs", "run", "case", "suites")
 

@@ -242,6 +242,7 @@ def test_every_state_has_a_word(status: str) -> None:
         ("+++-+++++++++++++++++++++", "passing", "passes, failed 1 of 25"),
         ("++--", "failing", "failing since 29 Nov"),
         ("+++++++++-", "failing", "failing since 30 Nov"),
+        ("-+-------------------", "failing", "fails, passed 1 of 21"),
         ("+-+-+-+", "flaky", "flaky, passed 4 of 7"),
     ],
 )

@@ -1,0 +1,85 @@
+"""Draw every page, in light and in dark, over a made-up record: `python scripts/screenshots.py [--docs]`.
+
+The pictures go to screenshots/, which git ignores; --docs also renews those of the README in docs/img/.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from PIL import Image
+from playwright.sync_api import Browser
+
+from store import queries
+from store.database import open_database
+from tests.dashboard.browser import CHROMIUM, TALLEST, chromium, new_context, picture, served
+from tests.dashboard.seed import World, seed
+
+ROOT = Path(__file__).parent.parent
+DRAWN, DOCS = ROOT / "screenshots", ROOT / "docs" / "img"
+SHOWN = ("overview-light", "trends-light", "trends-dark", "case-light")
+"""What the README shows."""
+COLOURS = 96
+
+
+def main() -> int:
+    if not CHROMIUM:
+        print("no Chromium to draw with: apt install chromium", file=sys.stderr)
+        return 1
+    with tempfile.TemporaryDirectory() as folder, chromium() as browser:
+        url = f"sqlite:///{folder}/memtrend.db"
+        addresses = _addresses(url, _seeded(url))
+        with served(url, Path(folder)) as address:
+            for path in _drawn(browser, address, addresses):
+                print(path.relative_to(ROOT))
+    if "--docs" in sys.argv[1:]:
+        _renew_docs()
+    return 0
+
+
+def _seeded(url: str) -> World:
+    database = open_database(url)
+    world = seed(database, running=True, hostile=False)
+    database.close()
+    return world
+
+
+def _addresses(url: str, world: World) -> dict[str, str]:
+    database = open_database(url)
+    newest = queries.runs(database, suites=["golden"], backends=["mem0"], statuses=["whole"], limit=1)[0]
+    database.close()
+    return {
+        "overview": "",
+        "trends": "trends",
+        "trends-each": "trends?view=One+each",
+        "runs": "runs",
+        "run": f"run?run={newest.id}",
+        "run-invalid": f"run?run={world.invalid_run}",
+        "case": f"case?suite=golden&case={world.broken[0]}&backend=mem0",
+        "suites": "suites",
+    }
+
+
+def _drawn(browser: Browser, address: str, addresses: dict[str, str]) -> Iterator[Path]:
+    for scheme in ("light", "dark"):
+        page = new_context(browser, scheme, TALLEST).new_page()
+        for name, where in addresses.items():
+            page.goto(f"{address}/{where}")
+            picture(page, DRAWN / f"{name}-{scheme}.png")
+            yield DRAWN / f"{name}-{scheme}.png"
+
+
+def _renew_docs() -> None:
+    """Few colours make small files, and these pages have few."""
+    DOCS.mkdir(parents=True, exist_ok=True)
+    for name in SHOWN:
+        with Image.open(DRAWN / f"{name}.png") as drawn:
+            few = drawn.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+            few.save(DOCS / f"{name}.png", optimize=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
