@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import os
 import re
 import subprocess
 import sys
@@ -61,6 +60,11 @@ def ask(monkeypatch, capsys):
         return subprocess.CompletedProcess(arguments, code, *capsys.readouterr())
 
     return call
+
+
+def with_odd(name, type, setting=""):
+    """The configuration with one more backend."""
+    return f'{CONFIG}[backends.{name}]\ntype = "tests.collectors.odd_backends:{type}"\n{setting}\n'
 
 
 def opened(folder):
@@ -299,8 +303,7 @@ def test_no_database(folder, ask):
 
 def test_void_run(folder, ask):
     """`run` is 1 unless every run is whole, and the reason stands in the last line."""
-    broken = '[backends.broken]\ntype = "tests.collectors.odd_backends:Broken"\n'
-    (folder / "memtrend.toml").write_text(CONFIG + broken)
+    (folder / "memtrend.toml").write_text(with_odd("broken", "Broken"))
     ran = ask(folder, "run", "--suite", "small", "--backend", "broken", "--backend", "bare")
     assert (ran.returncode, ran.stdout) == (1, "")
     assert "run 1  small on broken: void (the server says: unknown key)" in ran.stderr
@@ -360,8 +363,7 @@ def test_tag(folder, ask):
 
 def test_cancel(folder, ask):
     """`runs cancel` stops the run that is going on and not those after it; `run` then is 1."""
-    slow = '[backends.slow]\ntype = "tests.collectors.odd_backends:Slow"\nseconds = 0.05\n'
-    project(folder, CONFIG + slow, cases(40))
+    project(folder, with_odd("slow", "Slow", "seconds = 0.05"), cases(40))
     process = launch(folder, "run", "--suite", "small", "--backend", "slow", "--backend", "bare", "--json")
     db = opened_when_there(folder, process)
     while not (rows := queries.runs(db)) or rows[0].cases_done < 2:
@@ -391,24 +393,15 @@ def opened_when_there(folder, process):
 
 def test_secrets(folder, ask, monkeypatch):
     """What is secret in a backend's configuration is in no output and not in the record."""
-    keyed = (
-        '[backends.keyed]\ntype = "tests.collectors.odd_backends:Keyed"\nconfig.api_key = "${env:VENDOR}"\n'
-    )
-    project(folder, CONFIG + keyed, LINES)
+    project(folder, with_odd("keyed", "Keyed", 'config.api_key = "${env:VENDOR}"'), LINES)
     monkeypatch.setenv("VENDOR", SECRET)
-    for command in (
-        "run --suite small --backend keyed",
-        "backend list --json",
-        "doctor --json",
-        "show 1 --json",
-    ):
+    for command in ("run --suite small --backend keyed", "backend list --json", "doctor --json", "show 1"):
         ran = ask(folder, *command.split())
         assert ran.returncode == 0, ran.stderr
         assert SECRET not in ran.stdout + ran.stderr
     db = opened(folder)
-    assert queries.environment(db, queries.run(db, 1).environment_id)["config"]["config"] == {
-        "api_key": "***"
-    }
+    told = queries.environment(db, queries.run(db, 1).environment_id)
+    assert told["config"]["config"] == {"api_key": "***"}
     db.close()
     for path in folder.glob("record.db*"):
         assert SECRET.encode() not in path.read_bytes()
@@ -416,8 +409,7 @@ def test_secrets(folder, ask, monkeypatch):
 
 def test_chatty_backend(folder, ask):
     """A backend that prints does not come between a script and its JSON."""
-    chatty = '[backends.chatty]\ntype = "tests.collectors.odd_backends:Chatty"\n'
-    project(folder, CONFIG + chatty, LINES)
+    project(folder, with_odd("chatty", "Chatty"), LINES)
     ran = memtrend(folder, "run", "--suite", "small", "--backend", "chatty", "--json")
     assert one_document(ran)["runs"][0]["status"] == "whole"
     assert "recall which door for the amber key" in ran.stderr
@@ -449,12 +441,6 @@ def test_shadow(folder, ask):
 
 def test_started_as_a_module(folder):
     """`python -m collectors.cli` is the same command."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "collectors.cli", "runs", "--json"],
-        cwd=folder,
-        env=dict(os.environ),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    module = [sys.executable, "-m", "collectors.cli", "runs", "--json"]
+    ran = subprocess.run(module, cwd=folder, capture_output=True, text=True, timeout=60)
     assert (ran.returncode, json.loads(ran.stdout)) == (0, {"runs": []})
