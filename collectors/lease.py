@@ -90,6 +90,10 @@ def _machine() -> str:
     return socket.gethostname()
 
 
+def is_of_this_machine(owner: str) -> bool:
+    return owner.rpartition(":")[0] == _machine()
+
+
 def release_those_of_the_dead(db: Database) -> None:
     """Give back what processes of this machine held when they were killed, so that nobody has to wait until
     it expires. What a process of another machine holds is its own until then."""
@@ -99,11 +103,10 @@ def release_those_of_the_dead(db: Database) -> None:
 
 
 def _is_dead(owner: str) -> bool:
-    machine, _, pid = owner.rpartition(":")
-    if machine != _machine():
+    if not is_of_this_machine(owner):
         return False
     try:
-        os.kill(int(pid), 0)
+        os.kill(int(owner.rpartition(":")[2]), 0)
     except PermissionError:  # it lives, under another user
         return False
     except ProcessLookupError:

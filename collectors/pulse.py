@@ -6,9 +6,10 @@ import logging
 import os
 import socket
 import threading
+import time
 from types import TracebackType
 
-from collectors.lease import whoami
+from collectors.lease import is_of_this_machine, release_those_of_the_dead, whoami
 from store import queries, writes
 from store.database import Database
 from store.errors import StoreError
@@ -43,14 +44,15 @@ class Pulse:
         return self
 
     def _acquire(self) -> int | None:
-        """Waits for the lease of a collector that was killed; None when asked to stop meanwhile."""
+        """None when asked to stop meanwhile. One that was killed leaves its lease behind; where its machine
+        has our name, a container that was started again, say, the lease is waited for."""
+        give_up = time.monotonic() + TTL_S + 1
         while not self.stop.is_set():
+            release_those_of_the_dead(self.db)
             if (token := writes.acquire_lease(self.db, NAME, whoami(), TTL_S)) is not None:
                 return token
-            holder = next(
-                (lease for lease in queries.leases(self.db) if lease.name == NAME and lease.held), None
-            )
-            if holder and not _has_died(holder):
+            holder = next((row for row in queries.leases(self.db) if row.name == NAME and row.held), None)
+            if holder and (_may_live(holder) or time.monotonic() > give_up):
                 raise CollectorBusy(_refusal(self.db, holder))
             self.stop.wait(RETRY_S)
         return None
@@ -82,29 +84,14 @@ class Pulse:
             writes.release_lease(self.db, NAME, self._token)
 
 
+def _may_live(holder: LeaseRow) -> bool:
+    """Whether it is a process that can be told from one of this host's past."""
+    return is_of_this_machine(holder.owner) or not holder.owner.startswith(socket.gethostname())
+
+
 def _refusal(db: Database, holder: LeaseRow) -> str:
-    host, pid = _host_and_pid(holder)
+    machine, _, pid = holder.owner.rpartition(":")
     return (
-        f"{db.url_public} has a collector already: process {pid} on {host}; one is enough. "
+        f"{db.url_public} has a collector already: process {pid} on {machine}; one is enough. "
         f"Stop that one first; if it is gone, its claim ends by itself within {TTL_S:.0f} s"
     )
-
-
-def _host_and_pid(holder: LeaseRow) -> tuple[str, int]:
-    host, _, pid = holder.owner.rpartition(":")
-    return host, int(pid)
-
-
-def _has_died(holder: LeaseRow) -> bool:
-    """Whether the holder was a process of this host that is no more. In a restarted container it may have
-    had our own pid."""
-    host, pid = _host_and_pid(holder)
-    if host != socket.gethostname():
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return pid == os.getpid()
