@@ -1,0 +1,120 @@
+"""The benchmarks run and say what they promise to say; how fast anything is, is not tested here."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BENCHMARKS = ROOT / "benchmarks"
+PUBLISHED = ROOT.parent / "shared" / "data" / "locomo" / "locomo10.json"
+
+TALK = {
+    "sample_id": "talk-1",
+    "conversation": {
+        "speaker_a": "Ines",
+        "speaker_b": "Tarek",
+        "session_1_date_time": "9:05 am on 3 March, 2024",
+        "session_1": [
+            {"speaker": "Ines", "dia_id": "D1:1", "text": "The kiln arrives on Thursday."},
+            {"speaker": "Tarek", "dia_id": "D1:2", "text": "Look!", "blip_caption": "a glazed bowl"},
+        ],
+        "session_10_date_time": "7:30 pm on 2 May, 2024",
+        "session_10": [{"speaker": "Tarek", "dia_id": "D10:1", "text": "I sold the bicycle."}],
+        "session_11_date_time": "8:00 pm on 3 May, 2024",
+    },
+    "qa": [
+        {"question": "When does the kiln come?", "answer": "Thursday", "evidence": ["D1:01"], "category": 4},
+        {"question": "bowl bicycle", "answer": 2, "evidence": ["D1:2; D:10:1"], "category": 1},
+        {"question": "And the boat?", "answer": "", "evidence": ["D9:9", "D"], "category": 3},
+    ],
+}
+
+
+@pytest.fixture
+def talk(tmp_path):
+    path = tmp_path / "talk.json"
+    path.write_text(json.dumps([TALK]))
+    return path
+
+
+def run(script, *arguments):
+    command = [sys.executable, str(BENCHMARKS / script), *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def bars(done):
+    """The bars of a script's one JSON document; the exit code says whether all are met."""
+    assert done.returncode in (0, 1), done.stderr
+    document = json.loads(done.stdout)
+    assert list(document) == ["bars"]
+    found = document["bars"]
+    for bar in found.values():
+        assert set(bar) == {"value", "target", "met"}
+        assert isinstance(bar["value"], int | float)
+        assert bar["met"] is (bar["value"] <= bar["target"])
+    assert (done.returncode == 0) is all(bar["met"] for bar in found.values())
+    return found
+
+
+def test_locomo_tells_its_bars(talk):
+    """The benchmark of the runner prints its ratio and its memory, each beside its bar."""
+    found = bars(run("locomo.py", talk, "--pairs", 1, "--json"))
+    assert {name: bar["target"] for name, bar in found.items()} == {
+        "run_cpu_over_bare_loop": 2.0,
+        "peak_rss_mb": 400,
+    }
+
+
+def test_startup_tells_its_bars():
+    """The benchmark of starting prints both times, and that the import loads no package."""
+    found = bars(run("startup.py", "--times", 1, "--json"))
+    targets = {"import_seconds": 0.3, "import_loads_packages": 0, "help_seconds": 0.6}
+    assert {name: bar["target"] for name, bar in found.items()} == targets
+    assert found["import_loads_packages"]["value"] == 0
+
+
+def test_writes_tells_its_bars():
+    """The benchmark of the record prints its ratio and its bytes, each beside its bar."""
+    found = bars(run("writes.py", "--rows", 2000, "--pairs", 1, "--json"))
+    assert {name: bar["target"] for name, bar in found.items()} == {
+        "store_cpu_over_core": 1.5,
+        "bytes_per_case_result": 250,
+    }
+
+
+def test_locomo_reads_citations_as_they_are_meant(talk):
+    """Evidence is found through leading zeros, several ids in one text and ids that do not exist; a date
+    without a session plants nothing."""
+    did = json.loads(run("locomo.py", talk, "--side", "run").stdout)["did"]
+    assert did == "3 plants, 3 probes, recall@10 1.000"
+
+
+def test_both_sides_do_the_same(talk):
+    """The bare loop plants and asks as often as the run that it is compared with."""
+    sides = [json.loads(run("locomo.py", talk, "--side", side).stdout)["did"] for side in ("run", "bare")]
+    assert sides[0].startswith(sides[1])
+
+
+def test_locomo_asks_for_its_data(tmp_path):
+    """Without its file the benchmark names what is missing, and measures nothing."""
+    done = run("locomo.py", tmp_path / "nowhere.json")
+    assert done.returncode == 2
+    assert "nowhere.json is not there" in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.skipif(not PUBLISHED.is_file(), reason="needs ../shared/data/locomo/locomo10.json")
+def test_locomo_is_read_whole():
+    """All turns of the ten published conversations are planted and all questions asked."""
+    assert json.loads(run("locomo.py", "--side", "bare").stdout)["did"] == "5882 plants, 1986 probes"
+
+
+def test_readme_names_every_script():
+    """The table of figures has a row for each script, and names no script that is not there."""
+    told = (BENCHMARKS / "README.md").read_text()
+    scripts = {path.name for path in BENCHMARKS.glob("*.py")} - {"measure.py"}
+    assert set(re.findall(r"(\w+\.py)", told)) - {"measure.py"} == scripts
