@@ -24,6 +24,7 @@ from dashboard.figures import (
     add_mark_line,
     add_marks,
     annotate,
+    beside,
     between,
     frame,
     new_figure,
@@ -52,11 +53,13 @@ class Line(NamedTuple):
 
 
 class Extras(NamedTuple):
-    """What stands around the lines. `floors` are stored values by name."""
+    """What stands around the lines. `counts` says by backend how many cases broke, which may be more than
+    the rows of `broken`; `floors` are stored values by name."""
 
     marks: Sequence[Tick] = ()
     changes: Sequence[Tick] = ()
     broken: Sequence[Row] = ()
+    counts: Mapping[str, int] = {}
     floors: Mapping[str, float] = {}
 
 
@@ -78,7 +81,7 @@ def trend(lines: Sequence[Line], metric: str, window: Window, extras: Extras) ->
         _add_changes(figure, extras.changes, layout, window)
     if extras.broken:
         strips.add_strip(figure, extras.broken, 3, layout.domains[2], window)
-        strips.add_strip_labels(figure, extras.broken, layout, window.theme)
+        strips.add_strip_labels(figure, extras.broken, extras.counts, layout, window.theme)
     add_marks(figure, extras.marks, _times(lines), window)
     return figure
 
@@ -280,8 +283,7 @@ def _add_end_labels(
     wanted = [(axis.high - value) / (axis.high - axis.low) * MAIN for value in values]
     for line, down in zip(shown, axes.apart(wanted, LABEL_GAP, 0, MAIN), strict=True):
         text = f"{line.style.glyph} <b>{safe(line.name)}</b> {words.bare(metric, line.points[-1].mean)}"
-        place = {"x": 1, "y": 1 - down / layout.plot, "yref": "paper", "xanchor": "left", "xshift": 10}
-        annotate(figure, text, theme, color=line.style.colour, **place)
+        beside(figure, text, theme, 1 - down / layout.plot, color=line.style.colour)
 
 
 def _add_panel_label(
@@ -291,11 +293,10 @@ def _add_panel_label(
         return
     last = line.points[-1]
     text = f"{line.style.glyph} <b>{safe(line.name)}</b> {words.amount(metric, last.mean)}"
-    place = {"x": 1, "y": (domain[0] + domain[1]) / 2, "yref": "paper", "xanchor": "left", "xshift": 10}
-    annotate(figure, text, theme, color=line.style.colour, **place | {"yshift": 8})
-    annotate(
-        figure, f"{words.interval(metric, last.low, last.high)} · n {last.n}", theme, **place | {"yshift": -9}
-    )
+    bounds = f"{words.interval(metric, last.low, last.high)} · n {last.n}"
+    middle = sum(domain) / 2
+    beside(figure, text, theme, middle, color=line.style.colour, shift=8)
+    beside(figure, bounds, theme, middle, shift=-9)
 
 
 def _add_floors(

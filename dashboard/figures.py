@@ -134,6 +134,15 @@ def annotate(figure: go.Figure, text: str, theme: Theme, *, color: str = "", **p
     )
 
 
+def beside(
+    figure: go.Figure, text: str, theme: Theme, y: float, *, color: str = "", shift: float = 0
+) -> None:
+    """Words at the right of the plot, at a height given as a share of it."""
+    annotate(
+        figure, text, theme, color=color, x=1, y=y, yref="paper", xanchor="left", xshift=10, yshift=shift
+    )
+
+
 _MARK_WIDTH = 6.2
 """Px that a character of a mark's label takes, about."""
 _PLOT_WIDTH = 1050
@@ -153,10 +162,10 @@ def add_marks(figure: go.Figure, marks: Sequence[Tick], times: Sequence[datetime
         lane = next((lane for lane, taken in enumerate(lanes) if taken <= x), None)
         if lane is not None:
             lanes[lane] = x + len(text) * _MARK_WIDTH + 8
-            place = {"x": local(at, window.zone), "xref": "x", "y": 1, "yref": "paper", "xanchor": "left"}
             annotate(
-                figure, safe(text), window.theme, **place, yshift=9 + 15 * lane, hovertext=safe(mark.text)
-            )
+                figure, safe(text), window.theme, x=local(at, window.zone), xref="x", y=1, yref="paper",
+                xanchor="left", yshift=9 + 15 * lane, hovertext=safe(mark.text),
+            )  # fmt: skip
 
 
 def add_mark_line(figure: go.Figure, at: datetime, window: Window) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from typing import Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
@@ -21,6 +22,9 @@ _ICONS = {
     "running": ":material/play_arrow:",
 }
 _JOINER = "\u2060"
+
+Colour = Literal["red", "orange", "green", "blue", "violet", "gray"]
+"""Those of the theme, each with its meaning."""
 
 COLLECTOR = "collector"
 FIRST_RUN = ("Run the shipped starter suites against the built-in backends", "memtrend run")

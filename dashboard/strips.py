@@ -3,15 +3,16 @@ Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import groupby
 from typing import NamedTuple
 
 import plotly.graph_objects as go
 
 from dashboard import axes
 from dashboard.axes import local
-from dashboard.figures import Layout, Window, annotate, axis_name, safe
+from dashboard.figures import Layout, Window, axis_name, beside, safe
 from dashboard.palette import Style, Theme
 from store import words
 
@@ -66,27 +67,43 @@ def add_strip(
     figure.layout[axis_name(number)] = {
         "domain": domain, "range": [0, len(rows)], "visible": False, "fixedrange": True
     }  # fmt: skip
-    for place, row in enumerate(rows):
-        figure.add_trace(_cells(row, len(rows) - place - 1, number, window))
+    top = len(rows)
+    for _, group in groupby(rows, lambda row: row.backend):
+        together = list(group)
+        top -= len(together)
+        figure.add_trace(_cells(together, top, number, window))
     figure.add_trace(_clickable(rows, number, window))
 
 
-def _cells(row: Row, base: int, number: int, window: Window) -> go.Heatmap:
-    """The runs of one case: z is the share of trials that failed, None where there was no answer."""
-    xs: list[str] = []
-    zs: list[float | None] = []
-    for cell, (start, end) in zip(row.cells, axes.edges([cell.at for cell in row.cells]), strict=True):
-        begin = local(start, window.zone)
-        if xs and xs[-1] != begin:  # a gap is a cell without a colour
-            xs.append(begin)
-            zs.append(None)
-        xs = xs or [begin]
-        xs.append(local(end, window.zone))
-        zs.append(1 - cell.passes / cell.trials if cell.trials else None)
+def _cells(rows: Sequence[Row], base: int, number: int, window: Window) -> go.Heatmap:
+    """The rows of one backend, which share its runs: z is the share of trials that failed, None where there
+    was no answer. One trace for all of them, since each is painted by itself."""
+    times = sorted({cell.at for row in rows for cell in row.cells})
+    columns = _columns(times)
+    found = [{cell.at: cell for cell in row.cells} for row in reversed(rows)]
     return go.Heatmap(
-        x=xs, y=[base, base + 1], z=[zs], yaxis=f"y{number}", zmin=0, zmax=1, showscale=False,
-        hoverinfo="skip", xgap=1, ygap=1, colorscale=[[0, window.theme.passed], [1, row.style.colour]],
+        x=[local(edge, window.zone) for _, edge in columns],
+        y=list(range(base, base + len(rows) + 1)),
+        z=[[_failed(cells.get(at) if at else None) for at, _ in columns[:-1]] for cells in found],
+        yaxis=f"y{number}", zmin=0, zmax=1, showscale=False, hoverinfo="skip", xgap=1, ygap=1,
+        colorscale=[[0, window.theme.passed], [1, rows[0].style.colour]],
     )  # fmt: skip
+
+
+def _columns(times: Sequence[datetime]) -> list[tuple[datetime | None, datetime]]:
+    """(run, left edge) for each column, None for a gap, and the right edge of the last at the end."""
+    columns: list[tuple[datetime | None, datetime]] = []
+    end: datetime | None = None
+    for at, (start, stop) in zip(times, axes.edges(times), strict=True):
+        if end is not None and end != start:
+            columns.append((None, end))
+        columns.append((at, start))
+        end = stop
+    return [*columns, (None, end)] if end is not None else []
+
+
+def _failed(cell: Cell | None) -> float | None:
+    return 1 - cell.passes / cell.trials if cell and cell.trials else None
 
 
 def _clickable(rows: Sequence[Row], number: int, window: Window) -> go.Scatter:
@@ -119,15 +136,16 @@ def _fate(row: Row, cell: Cell) -> str:
     return f"<b>{safe(row.case)}</b><br>{safe(row.backend)}: {outcome}"
 
 
-def add_strip_labels(figure: go.Figure, rows: Sequence[Row], layout: Layout, theme: Theme) -> None:
-    """Beside the strip: how many cases of which backend, at the height of its rows."""
+def add_strip_labels(
+    figure: go.Figure, rows: Sequence[Row], counts: Mapping[str, int], layout: Layout, theme: Theme
+) -> None:
+    """Beside the strip: how many cases of which backend, drawn or not, at the height of its rows."""
     low, high = layout.domains[2]
-    names = list(dict.fromkeys(row.backend for row in rows))
-    groups = {name: [place for place, row in enumerate(rows) if row.backend == name] for name in names}
     tall = (high - low) * layout.plot
-    wanted = [(places[0] + len(places) / 2) / len(rows) * tall for places in groups.values()]
-    for (name, places), down in zip(groups.items(), axes.apart(wanted, 16, 0, tall + 16), strict=True):
-        noun = "case" if len(places) == 1 else "cases"
-        text = f"<b>{len(places)}</b> {safe(name)} {noun} broke"
-        place = {"x": 1, "y": high - down / layout.plot, "yref": "paper", "xanchor": "left", "xshift": 10}
-        annotate(figure, text, theme, **place)
+    names = [row.backend for row in rows]
+    backends = list(dict.fromkeys(names))
+    wanted = [(names.index(name) + names.count(name) / 2) / len(rows) * tall for name in backends]
+    for name, down in zip(backends, axes.apart(wanted, 16, 0, tall + 16), strict=True):
+        n = counts.get(name, names.count(name))
+        text = f"<b>{n}</b> {safe(name)} {'case' if n == 1 else 'cases'} broke"
+        beside(figure, text, theme, high - down / layout.plot)

@@ -128,7 +128,7 @@ def _run_csv(row: RunRow) -> dict[str, Any]:
 
 
 def _iso(at: datetime | None) -> str | None:
-    return at and at.isoformat(timespec="seconds")
+    return None if at is None else at.isoformat(timespec="seconds")
 
 
 # A run ----------------------------------------------------------------------------------------------------

@@ -19,7 +19,11 @@ from dashboard.strips import Cell, Row
 from store import queries, words
 from store.queries import CaseResult, CaseVersion, HistoryPoint, RunRow
 
-TONES = {"wanted": ("wanted", "green"), "unwanted": ("unwanted", "orange")}
+TONES: dict[str, tuple[str, parts.Colour]] = {
+    "wanted": ("wanted", "green"),
+    "unwanted": ("unwanted", "orange"),
+}
+LIMIT: tuple[str, parts.Colour] = ("limit", "gray")
 
 
 def page() -> None:
@@ -213,7 +217,7 @@ def _line(when: str, text: str, where: str = "", strong: bool = False) -> None:
 
 def _expectation(one: stories.Expected) -> None:
     tone, told = st.columns([1, 4.6], gap="small")
-    word, color = TONES.get(one.tone, ("limit", "gray"))
+    word, color = TONES.get(one.tone, LIMIT)
     tone.badge(word, color=color)
     told.markdown(f":small[:gray[{plain(one.rule)}]] {' '.join(map(parts.code, one.items))}")
 

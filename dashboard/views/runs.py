@@ -101,12 +101,12 @@ def _request(request: RequestRow) -> None:
     what = " · ".join(str(request.payload[key]) for key in ("suite", "backend") if request.payload.get(key))
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         st.markdown(f"**{plain(request.kind.capitalize())}** {plain(what)}", width="content")
-        color, icon = (
-            ("violet", ":material/error:")
-            if request.state == "failed"
-            else ("blue", ":material/hourglass_top:")
-        )
-        st.badge(request.state.capitalize(), icon=icon, color=color, width="content")
+        if request.state == "failed":
+            st.badge("Failed", icon=":material/error:", color="violet", width="content")
+        else:
+            st.badge(
+                request.state.capitalize(), icon=":material/hourglass_top:", color="blue", width="content"
+            )
         st.caption(
             f"asked by {plain(request.author)}, {words.ago(request.created_at, parts.now())}", width="content"
         )

@@ -138,10 +138,11 @@ def _no_points(chosen: Filters) -> None:
 def _main(chosen: Filters, points: Sequence[TrendPoint], broken: Sequence[Row], window: Window) -> None:
     marks = _marks(window.start)
     fitted = _fitted(window, points)
-    bold = {name for name, _ in Counter(row.backend for row in broken).most_common(MOST_BOLD)}
+    counts = Counter(row.backend for row in broken)
+    bold = {name for name, _ in counts.most_common(MOST_BOLD)}
     lines = _lines(points, chosen.backends, bold)
     if chosen.view == TOGETHER:
-        extras = Extras(marks, _changes(chosen, window), broken, _floors(chosen))
+        extras = Extras(marks, _changes(chosen, window), _drawn(broken), counts, _floors(chosen))
         figure = charts.trend(lines, chosen.metric, fitted, extras)
     else:
         figure = charts.each(lines, chosen.metric, fitted, marks)
@@ -150,6 +151,12 @@ def _main(chosen: Filters, points: Sequence[TrendPoint], broken: Sequence[Row], 
         alt=charts.alt(f"{words.label(chosen.metric)} of {chosen.suite}", lines, chosen.metric),
     )  # fmt: skip
     st.caption(_legend(chosen, broken))
+
+
+def _drawn(broken: Sequence[Row]) -> list[Row]:
+    """As many rows as can be read, in the order that they have: those that broke last."""
+    last = sorted(broken, key=_fell)[-MOST_ROWS:]
+    return [row for row in broken if row in last]
 
 
 def _lines(points: Sequence[TrendPoint], names: Sequence[str], bold: set[str]) -> list[Line]:
@@ -209,29 +216,44 @@ def _change(told: Sequence[str], changes: Sequence[EnvironmentChange]) -> Tick:
 def _broken(chosen: Filters, points: Sequence[TrendPoint], since: datetime) -> list[Row]:
     """The cases that had passed in the range and fail now, a backend's together, the first to break on
     top."""
-    runs = max(Counter(point.backend for point in points).values(), default=0)
-    if runs < 2:
+    runs = {name: [point for point in points if point.backend == name] for name in chosen.backends}
+    longest = max(map(len, runs.values()), default=0)
+    if longest < 2:
         return []
-    mixed = data.ask(queries.flaky_cases, chosen.suite, last=runs)
-    fallen = [
-        (row.backend, row.case) for row in mixed if row.backend in chosen.backends and broke(row.recent)
-    ]
-    tagged = {
+    asked = {
         case.name for case in data.ask(queries.suite_cases, chosen.suite) if chosen.tag in ("", *case.tags)
     }
-    rows = [_row(chosen.suite, case, backend, since) for backend, case in fallen if case in tagged]
-    order = {name: place for place, name in enumerate(chosen.backends)}
-    return sorted(rows, key=lambda row: (order[row.backend], _fell(row)))[:MOST_ROWS]
-
-
-def _row(suite: str, case: str, backend: str, since: datetime) -> Row:
-    history = data.ask(queries.case_history, suite, case, limit_runs=max(RANGES.values()))
-    cells = [
-        Cell(point.run_id, point.started_at, point.passes, 0 if point.status == "error" else point.trials)
-        for point in history
-        if point.backend == backend and point.started_at >= since
+    fallen = [
+        (row.backend, row.case, row.recent[-len(runs[row.backend]) :])
+        for row in data.ask(queries.flaky_cases, chosen.suite, last=longest)
+        if row.case in asked and runs.get(row.backend)
     ]
-    return Row(case, backend, parts.styles()[backend], cells)
+    rows = [
+        Row(
+            case, backend, parts.styles()[backend], _cells(chosen.suite, case, runs[backend], outcomes, since)
+        )
+        for backend, case, outcomes in fallen
+        if broke(outcomes)
+    ]
+    order = {name: place for place, name in enumerate(chosen.backends)}
+    return sorted(rows, key=lambda row: (order[row.backend], _fell(row)))
+
+
+def _cells(
+    suite: str, case: str, runs: Sequence[TrendPoint], outcomes: Sequence[bool], since: datetime
+) -> list[Cell]:
+    """A cell a run. A case with an outcome in each of them needs no question of its own, which matters with
+    dozens of cases over a year."""
+    if len(outcomes) == len(runs):
+        return [
+            Cell(run.run_id, run.started_at, int(passed), 1)
+            for run, passed in zip(runs, outcomes, strict=True)
+        ]
+    return [
+        Cell(point.run_id, point.started_at, point.passes, 0 if point.status == "error" else point.trials)
+        for point in data.ask(queries.case_history, suite, case, limit_runs=max(RANGES.values()))
+        if point.backend == runs[0].backend and point.started_at >= since
+    ]
 
 
 def _fell(row: Row) -> datetime:
@@ -252,7 +274,12 @@ def _legend(chosen: Filters, broken: Sequence[Row]) -> str:
     squares = "a square for its case" if broken and chosen.view == TOGETHER else ""
     clicks = " and ".join(filter(None, ["Click a point for its run", squares]))
     kinds = "⚑ intended change, » deploy, ↑ upgrade."
-    return f"{shaded} Not smoothed; a gap is a time without a whole run. {kinds} {clicks}."
+    drawn = (
+        f"Of {len(broken)} broken cases the {MOST_ROWS} that broke last are drawn. "
+        if len(broken) > MOST_ROWS
+        else ""
+    )
+    return f"{shaded} {drawn}Not smoothed; a gap is a time without a whole run. {kinds} {clicks}."
 
 
 # Other metrics --------------------------------------------------------------------------------------------
