@@ -17,6 +17,7 @@ from collectors.calls import Stopped
 from collectors.configured import plan, suite_names
 from collectors.lease import release_those_of_the_dead
 from collectors.runner import Progress, RunOutcome, RunPlan, run
+from collectors.scorers import SCORER_VERSION
 from store import queries
 from store.database import Database
 from store.errors import StoreError
@@ -98,6 +99,11 @@ def _resumed(settings: Settings, row: queries.RunRow) -> Todo:
         meta=row.meta,
         trigger=row.trigger,
     )
+    if row.scorer != SCORER_VERSION:
+        raise StoreError(
+            f"run {row.id}: its first half was scored by version {row.scorer}, today's scorers are version "
+            f"{SCORER_VERSION}: start a new run"
+        )
     if again.suite.version != row.suite_version:
         raise StoreError(
             f"run {row.id}: suite {row.suite} has changed since ({row.suite_version} then, "
