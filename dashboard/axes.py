@@ -95,7 +95,7 @@ def _widened(one: Axis, span: float) -> Axis:
 def local(at: datetime, zone: ZoneInfo) -> str:
     """A time as plotly takes it, in the viewer's zone: plotly knows no zones. Short, since thousands are
     sent."""
-    return f"{at.astimezone(zone):%Y-%m-%dT%H:%M}"
+    return f"{at.astimezone(zone):%Y-%m-%dT%H:%M:%S}"
 
 
 def usual_step(times: Sequence[datetime]) -> timedelta:

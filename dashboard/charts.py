@@ -38,6 +38,8 @@ from store.queries import TrendPoint
 
 MAIN, PANEL, SMALL, TICKS = 330, 104, 132, 22
 LABEL_GAP = 19
+FEW = 8
+"""Runs that are points before they are a line."""
 
 CONFIG = {"displayModeBar": False, "scrollZoom": False, "doubleClick": False, "showAxisDragHandles": False}
 """For `st.plotly_chart`: a chart to read and to click, not to drag about."""
@@ -229,12 +231,13 @@ def _curve(
         x += [*(local(point.started_at, window.zone) for point in piece), None]
         y += [*(_rounded(point.mean, metric) for point in piece), None]
         data += [*([point.run_id, _shown(point, metric), point.n] for point in piece), [0, "", 0]]
+    seen = int(line.bold or len(line.points) <= FEW)
     return go.Scatter(
         x=x, y=y, customdata=data, yaxis=f"y{number}", name=safe(line.name), mode="lines+markers",
         line={"color": line.style.colour, "width": 1.8 if line.bold else 1.2, "dash": _dash(line)},
-        marker={"size": 5, "color": line.style.colour, "opacity": 1 if line.bold else 0},
+        marker={"size": 5, "color": line.style.colour, "opacity": seen},
         # a click would fade every other marker
-        selected={"marker": {"opacity": 1}}, unselected={"marker": {"opacity": 1 if line.bold else 0}},
+        selected={"marker": {"opacity": 1}}, unselected={"marker": {"opacity": seen}},
         hovertemplate=f"<b>{safe(line.name)}</b> · %{{x|%a %-d %b, %H:%M}}<br>%{{customdata[1]}} · "
         f"n %{{customdata[2]}}<br>run %{{customdata[0]}}, click opens it<extra></extra>",
     )  # fmt: skip

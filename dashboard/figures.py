@@ -107,7 +107,9 @@ def new_figure(
 
 def _date_format(window: Window) -> str:
     days = (window.end - window.start) / timedelta(days=1)
-    return "%H:%M" if days <= 1.5 else "%-d %b" if days <= 300 else "%b %Y"
+    if days <= 1.5:
+        return "%H:%M:%S" if days < 0.01 else "%H:%M"
+    return "%-d %b" if days <= 300 else "%b %Y"
 
 
 def axis_name(number: int) -> str:

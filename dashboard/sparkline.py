@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from dashboard.axes import segments
@@ -12,6 +12,8 @@ from dashboard.palette import Style, Theme
 
 WIDTH, HEIGHT, END = 216.0, 44.0, 8.0
 """Pixels; `END` is kept free for the marker at the right."""
+SHORTEST = timedelta(days=1)
+"""A chart looks back so far at the least: the runs of a first hour stand at its end."""
 
 
 class Dot(NamedTuple):
@@ -29,17 +31,27 @@ def span(widths: Sequence[float]) -> float:
     return max(10.0, math.ceil(usual * 1.8 / 2) * 2.0)
 
 
-def sparkline(
-    dots: Sequence[Dot], style: Style, theme: Theme, start: datetime, end: datetime, points: float
-) -> str:
-    """The dots between `start` and `end`, around their own middle, `points` of a share high."""
+class Frame(NamedTuple):
+    """What the charts of a suite share: the range of time, and a height in points of a share. `width` in
+    px."""
+
+    start: datetime
+    end: datetime
+    points: float
+    width: float = WIDTH
+
+
+def sparkline(dots: Sequence[Dot], style: Style, theme: Theme, frame: Frame) -> str:
+    """The dots within the frame, around their own middle."""
     if not dots:
-        return _svg("")
-    place = _Place(start, end, _middle(dots), points / 100)
+        return _svg("", frame.width)
+    place = _Place(
+        min(frame.start, frame.end - SHORTEST), frame.end, _middle(dots), frame.points / 100, frame.width
+    )
     runs = [dots[piece] for piece in segments([dot.at for dot in dots])]
     bands = "".join(_band(run, place, style, theme) for run in runs)
     lines = "".join(_line(run, place, style) for run in runs)
-    return _svg(bands + lines + _marker(place.x(dots[-1].at), place.y(dots[-1].mean), style))
+    return _svg(bands + lines + _marker(place.x(dots[-1].at), place.y(dots[-1].mean), style), frame.width)
 
 
 class _Place(NamedTuple):
@@ -47,11 +59,12 @@ class _Place(NamedTuple):
     end: datetime
     middle: float
     height: float
+    width: float
 
     def x(self, at: datetime) -> float:
-        total = (self.end - self.start).total_seconds() or 1.0
+        total = (self.end - self.start).total_seconds()
         share = min(max((at - self.start).total_seconds() / total, 0.0), 1.0)
-        return round(2 + share * (WIDTH - END - 2), 1)
+        return round(2 + share * (self.width - END - 2), 1)
 
     def y(self, value: float) -> float:
         share = (self.middle - value) / self.height + 0.5
@@ -69,15 +82,15 @@ def _band(dots: Sequence[Dot], place: _Place, style: Style, theme: Theme) -> str
         return ""
     above = [(place.x(dot.at), place.y(dot.high)) for dot in known if dot.high is not None]
     below = [(place.x(dot.at), place.y(dot.low)) for dot in known if dot.low is not None]
-    if len(known) == 1:  # a single night has no width: give it that of the marker
-        above, below = _widened(above[0]), _widened(below[0])
+    if above[-1][0] - above[0][0] < 6:  # a single night has no width: give it that of the marker
+        above, below = _widened(above[-1], place.width), _widened(below[-1], place.width)
     corners = " ".join(f"{x},{y}" for x, y in [*above, *reversed(below)])
     return f'<polygon points="{corners}" fill="{style.colour}" fill-opacity="{theme.band * 1.3:.2f}"/>'
 
 
-def _widened(corner: tuple[float, float]) -> list[tuple[float, float]]:
+def _widened(corner: tuple[float, float], width: float) -> list[tuple[float, float]]:
     x, y = corner
-    return [(max(x - 5, 0), y), (min(x + 5, WIDTH), y)]
+    return [(max(x - 5, 0), y), (min(x + 5, width), y)]
 
 
 def _line(dots: Sequence[Dot], place: _Place, style: Style) -> str:
@@ -128,8 +141,8 @@ _OUTLINES = {
 }
 
 
-def _svg(content: str) -> str:
+def _svg(content: str, width: float) -> str:
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {HEIGHT:g}" '
-        f'width="{WIDTH:g}" height="{HEIGHT:g}">{content}</svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {HEIGHT:g}" '
+        f'width="{width:g}" height="{HEIGHT:g}">{content}</svg>'
     )

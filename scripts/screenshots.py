@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 DRAWN, DOCS = ROOT / "screenshots", ROOT / "docs" / "img"
 SHOWN = ("overview-light", "trends-light", "trends-dark", "case-light")
 """What the README shows."""
-COLOURS = 96
+COLOURS = 256
 
 
 def main() -> int:
@@ -77,7 +77,7 @@ def _renew_docs() -> None:
     DOCS.mkdir(parents=True, exist_ok=True)
     for name in SHOWN:
         with Image.open(DRAWN / f"{name}.png") as drawn:
-            few = drawn.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+            few = drawn.convert("RGB").quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
             few.save(DOCS / f"{name}.png", optimize=True)
 
 

@@ -5,6 +5,7 @@ Every page's title is its finding. Text that comes back holds names as they are:
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -20,6 +21,9 @@ PROBLEMS = {"invalid": "Invalid", "void": "Void", "interrupted": "Interrupted"}
 
 _ORIGINS = {"starter": "synthetic starter", "own": "your cases", "published": "published"}
 _LABELS = {
+    "returned_n": "hits returned",
+    "returned_tokens": "tokens returned",
+    "first_try_errors": "first-try errors",
     "pass": "pass rate",
     "recall_ms": "recall time",
     "plant_ms": "planting time",
@@ -62,11 +66,20 @@ def interval(metric: str, low: float | None, high: float | None) -> str:
 
 def difference(metric: str, old: float, new: float) -> str:
     """ "+1.7 points", "−31 ms", "±0 points": the plain difference, which is no verdict."""
-    size = bare(metric, abs(new - old))
     unit = " points" if METRICS[metric].unit == "share" else _suffix(METRICS[metric])
+    size = _size(metric, old, new)
     if float(size.replace(",", "")) == 0:
         return f"±0{unit}"
     return f"{'−' if new < old else '+'}{size}{unit}"
+
+
+def _size(metric: str, old: float, new: float) -> str:
+    """No finer than the values that it lies between are shown."""
+    if METRICS[metric].unit == "share":
+        return f"{abs(new - old) * 100:.1f}"
+    largest = max(abs(old), abs(new))
+    decimals = min(max(2 - math.floor(math.log10(largest)), 0), 6) if largest else 0
+    return f"{abs(new - old):,.{decimals}f}"
 
 
 def _suffix(metric: Metric) -> str:
@@ -89,9 +102,9 @@ def listed(names: Sequence[str]) -> str:
 
 
 def duration(seconds: float) -> str:
-    """ "41 s", "8 min", "2 h 5 min"."""
+    """ "0.4 s", "41 s", "8 min", "2 h 5 min"."""
     if seconds < 90:
-        return f"{seconds:.0f} s"
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import streamlit as st
 
 from dashboard import data, parts, sparkline
 from dashboard.palette import Style
 from dashboard.parts import plain
-from dashboard.sparkline import Dot
+from dashboard.sparkline import Dot, Frame
 from store import queries, words
 from store.queries import OverviewRow, RunRow, SuiteRow
+
+PAGE_WIDTH, GAP, PADDING = 1300, 16, 32
+"""Px on a screen of usual width: a card's chart is drawn as wide as its card, so that its lines are not
+stretched."""
 
 COMMANDS = (
     ("See what is configured and what is missing", "memtrend doctor"),
@@ -22,9 +26,11 @@ COMMANDS = (
 
 
 def page() -> None:
-    """Drawn again by itself: often while something runs, seldom otherwise."""
+    """Drawn again by itself: often while something runs or the first results are awaited, seldom
+    otherwise."""
     running = bool(data.now(queries.progress))
-    st.fragment(_page, run_every=2 if running else 10)(running)
+    awaited = running or not data.ask(queries.overview)
+    st.fragment(_page, run_every=2 if awaited else 10)(running)
 
 
 def _page(was_running: bool) -> None:
@@ -102,24 +108,31 @@ def _notice(suites: Sequence[SuiteRow]) -> None:
 
 def _suite(suite: SuiteRow, rows: Sequence[OverviewRow], running: Sequence[RunRow]) -> None:
     dots = {row.backend: [Dot(p.started_at, p.mean, p.low, p.high) for p in row.points] for row in rows}
-    known = [dot for name in parts.contenders() for dot in dots.get(name, [])]
-    points = sparkline.span(
-        [dot.high - dot.low for dot in known if dot.high is not None and dot.low is not None]
-    )
-    start = min((dot.at for dot in known), default=parts.now())
-    end = max((dot.at for dot in known), default=parts.now())
-    st.markdown(f"**{plain(suite.name)}** :small[:gray[{_line(suite, rows, start, points)}]]")
-    by_backend = {row.backend: row for row in rows}
     names = parts.contenders()
-    with st.grid(min(max(len(names), 1), 5), min_column_width=205, gap="small"):
+    frame = _frame([dot for name in names for dot in dots.get(name, [])], len(names))
+    st.markdown(f"**{plain(suite.name)}** :small[:gray[{_line(suite, rows, frame)}]]")
+    by_backend = {row.backend: row for row in rows}
+    with st.grid(_columns(len(names)), min_column_width=205, gap="small"):
         for name in names:
             with st.container(border=True, gap="xsmall", height="stretch"):
                 style = parts.styles()[name]
-                image = sparkline.sparkline(dots.get(name, []), style, parts.theme(), start, end, points)
+                image = sparkline.sparkline(dots.get(name, []), style, parts.theme(), frame)
                 _card(suite.name, name, style, by_backend.get(name), image, running)
 
 
-def _line(suite: SuiteRow, rows: Sequence[OverviewRow], start: datetime, points: float) -> str:
+def _columns(backends: int) -> int:
+    return min(max(backends, 2), 5)
+
+
+def _frame(dots: Sequence[Dot], backends: int) -> Frame:
+    """One range of time and one height for all cards of a suite, as wide as a card has room for."""
+    widths = [dot.high - dot.low for dot in dots if dot.high is not None and dot.low is not None]
+    start, end = (choose((dot.at for dot in dots), default=parts.now()) for choose in (min, max))
+    columns = _columns(backends)
+    return Frame(start, end, sparkline.span(widths), (PAGE_WIDTH - GAP * (columns - 1)) / columns - PADDING)
+
+
+def _line(suite: SuiteRow, rows: Sequence[OverviewRow], frame: Frame) -> str:
     floors = [
         f"{plain(row.backend)} {words.amount('pass', row.last_whole.metrics['pass'].mean)}"
         for row in rows
@@ -130,11 +143,10 @@ def _line(suite: SuiteRow, rows: Sequence[OverviewRow], start: datetime, points:
         words.origin(suite.origin),
         words.count(suite.cases, "case"),
         f"floors: {', '.join(floors)}" if floors else "floors not measured yet",
-        f"{words.count(nights, 'run')} since {parts.day(start)}, each chart {points:g} points high"
-        if nights
-        else "",
+        f"{words.count(nights, 'run')} since {parts.day(frame.start)}" if nights else "",
     ]
-    return " · ".join(filter(None, facts))
+    height = f", each chart {frame.points:g} points high" if nights else ""
+    return " · ".join(filter(None, facts)) + height
 
 
 def _card(
@@ -150,8 +162,11 @@ def _card(
         st.image(image, width="stretch", alt=_alt(suite, name, row))
     note, link = st.columns([2.3, 1], gap="xsmall", vertical_alignment="center")
     note.markdown(f":small[:gray[{plain(_card_note(latest, whole, going))}]]", wrap=False)
-    link.page_link("views/trends.py", label="Trend", icon=":material/chevron_right:", icon_position="right",
-                   query_params={"suite": suite})  # fmt: skip
+    with link.container(horizontal_alignment="right"):
+        st.page_link(
+            "views/trends.py", label="Trend", icon=":material/chevron_right:", icon_position="right",
+            query_params={"suite": suite},
+        )  # fmt: skip
 
 
 def _card_state(row: OverviewRow | None, going: RunRow | None) -> None:

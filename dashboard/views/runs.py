@@ -166,14 +166,14 @@ def _ask(suite: str, backend: str, trials: int) -> None:
 
 def _pager(total: int, chosen: Filters) -> int:
     pages = max((total + PAGE - 1) // PAGE, 1)
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+    with st.container(horizontal=True, vertical_alignment="center"):
         note = st.empty()
-        with st.container(horizontal=True, vertical_alignment="center", width="content"):
-            tables.download("Runs as CSV", "runs.csv", lambda: _every(chosen))
-            shown = st.pagination(pages, key="page", bind="query-params") if pages > 1 else 1
+        st.space("stretch")
+        tables.download("Runs as CSV", "runs.csv", lambda: _every(chosen))
+        shown = st.pagination(pages, key="page", bind="query-params", width=330) if pages > 1 else 1
     first = (shown - 1) * PAGE + 1
     span = f"{first} to {min(first + PAGE - 1, total)} of {words.count(total, 'run')}"
-    note.caption(f"{span}. A click on a row opens the run.")
+    note.caption(f"{span}. A click on a row opens the run.", width="content")
     return int(shown)
 
 

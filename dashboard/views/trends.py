@@ -112,7 +112,7 @@ def _window(days: int) -> Window:
 def _fitted(window: Window, points: Sequence[TrendPoint]) -> Window:
     """A record younger than the range fills the chart: from a little before its first run to the last."""
     first, last = points[0].started_at, points[-1].started_at
-    margin = max((last - first) * 0.012, timedelta(minutes=10))
+    margin = max((last - first) * 0.012, timedelta(minutes=1))
     return window._replace(start=max(window.start, first - margin), end=last + margin)
 
 
@@ -319,13 +319,20 @@ def _panel(
 ) -> None:
     lines = _lines(points, chosen.backends, set())
     newest = [words.Standing(line.name, line.points[-1].mean) for line in lines]
-    facts = ", ".join(filter(None, [_unit(name), f"n {points[-1].n}", words.direction(name)]))
+    facts = ", ".join(filter(None, [_unit(name), _ns(lines), words.direction(name)]))
     st.markdown(f"**{plain(words.label(name))}** :small[:gray[{facts}]]", help=METRICS[name].meaning)
     st.markdown(f":small[{plain(words.spread(name, newest))}]")
     st.plotly_chart(
         charts.panel(lines, name, _fitted(window, points), marks), key=f"panel-{name}", theme=None,
         config=charts.CONFIG, alt=charts.alt(f"{words.label(name)} of {chosen.suite}", lines, name),
     )  # fmt: skip
+
+
+def _ns(lines: Sequence[Line]) -> str:
+    """What the newest points rest on: a metric may apply to more cases on one backend than on another."""
+    found = [line.points[-1].n for line in lines]
+    low, high = min(found), max(found)
+    return f"n {low}" if low == high else f"n {low} to {high}"
 
 
 def _unit(name: str) -> str:

@@ -314,7 +314,7 @@ class Teller:
         if status == "void":
             return []
         cases = suite.cases[:20] if status == "interrupted" else suite.cases
-        told = night >= self.nights - 3
+        told = night >= self.nights - 3 or night == self.fate["golden"].upgrade - 1
         dice = _dice(suite.name, backend.name, night)
         fate = self.fate[suite.name]
         found = [

@@ -20,6 +20,7 @@ from store.database import open_database
 from tests.dashboard.browser import CHROMIUM, TALLEST, chromium, new_context, picture, served, settled
 from tests.dashboard.conftest import Seeded
 from tests.dashboard.facts import HOSTILE, HOSTILE_CASE
+from tests.dashboard.seed import seed
 
 pytestmark = [
     pytest.mark.skipif(not CHROMIUM, reason="no Chromium to look with: apt install chromium"),
@@ -283,6 +284,19 @@ def test_run_now_writes_a_request(page: Page, address: str, seeded: Seeded) -> N
     assert [(row.kind, row.payload, row.author) for row in asked] == [
         ("run", {"suite": "golden", "backend": "keyword", "trials": 1}, "local")
     ]
+
+
+def test_first_results_appear_by_themselves(page: Page, tmp_path: Path) -> None:
+    """Whoever opens the dashboard before anything ran sees the first results come in, without a reload."""
+    url = f"sqlite:///{tmp_path}/new.db"
+    with served(url, tmp_path) as at_:
+        page.goto(at_)
+        expect(page.locator("h1")).to_have_text("Nothing has been measured yet")
+        database = open_database(url)
+        seed(database, nights=1, cases=13, hostile=False)
+        database.close()
+        expect(page.get_by_text("No baseline yet")).to_have_count(10, timeout=30_000)
+        page.goto("about:blank")  # a page that polls a server that stops would say so in the log
 
 
 # Text from outside ----------------------------------------------------------------------------------------

@@ -131,7 +131,7 @@ def test_a_point_carries_its_run() -> None:
     shown = {
         x: data[0] for x, y, data in zip(trace.x, trace.y, trace.customdata, strict=True) if y is not None
     }
-    assert shown == {"2026-11-01T03:00": 100, "2026-11-04T03:00": 103}
+    assert shown == {"2026-11-01T03:00:00": 100, "2026-11-04T03:00:00": 103}
 
 
 def test_hover_tells_interval_and_n() -> None:
@@ -148,6 +148,13 @@ def test_only_bold_lines_have_bands() -> None:
     assert [trace.fillcolor for trace in figure.data if trace.fill] == ["rgba(0,120,212,0.1)"]
 
 
+def test_few_runs_are_points() -> None:
+    """Two runs of one minute make no line that could be seen: they are drawn as points."""
+    few = curve(charts.trend([line("mem0", [0.9, 0.8])], "pass", window(), Extras()), "mem0")
+    many = curve(charts.trend([line("mem0", [0.9] * 30)], "pass", window(), Extras()), "mem0")
+    assert (few.marker.opacity, many.marker.opacity) == (1, 0)
+
+
 def test_a_clicked_point_fades_nothing() -> None:
     """Selecting a point leaves every other as visible as it was."""
     lines = [line("mem0", [0.9] * 3, bold=True), line("dense", [0.7] * 3)]
@@ -161,7 +168,7 @@ def test_a_clicked_point_fades_nothing() -> None:
 def test_times_are_the_viewers() -> None:
     """A night at 03:00 UTC is drawn at 04:00 in Berlin."""
     figure = charts.trend([line("mem0", [0.9])], "pass", window(zone="Europe/Berlin"), Extras())
-    assert curve(figure, "mem0").x[0] == "2026-11-01T04:00"
+    assert curve(figure, "mem0").x[0] == "2026-11-01T04:00:00"
 
 
 # Around the lines

@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 
 from dashboard import axes, palette, sparkline
 from dashboard.palette import THEMES, styles
-from dashboard.sparkline import Dot
+from dashboard.sparkline import Dot, Frame
 from store.metrics import METRICS
 from store.queries import BackendRow
 
@@ -150,7 +150,9 @@ def dots(*means: float) -> list[Dot]:
 def drawn(*means: float, points: float = 20) -> Xml.Element:
     style = styles(backends("mem0"), THEMES["light"])["mem0"]
     end = START + timedelta(days=max(len(means) - 1, 1))
-    return Xml.fromstring(sparkline.sparkline(dots(*means), style, THEMES["light"], START, end, points))
+    return Xml.fromstring(
+        sparkline.sparkline(dots(*means), style, THEMES["light"], Frame(START, end, points))
+    )
 
 
 def heights(svg: Xml.Element) -> list[float]:
@@ -182,6 +184,16 @@ def test_one_night_is_a_point() -> None:
     """A single run is a marker with its interval; none is an empty picture."""
     assert len(drawn(0.9).findall(f"{SVG}circle")) == 1
     assert list(drawn()) == []
+
+
+def test_a_first_hour_stands_at_the_end() -> None:
+    """Runs of one hour do not fill the chart: it looks back a day, and they are a point at its right."""
+    style = styles(backends("mem0"), THEMES["light"])["mem0"]
+    first = [Dot(START + timedelta(minutes=minute), 0.9, 0.8, 0.95) for minute in (0, 5)]
+    frame = Frame(first[0].at, first[-1].at, 20)
+    svg = Xml.fromstring(sparkline.sparkline(first, style, THEMES["light"], frame))
+    corners = svg.findall(f"{SVG}polyline")[0].attrib["points"].split()
+    assert all(float(corner.split(",")[0]) > sparkline.WIDTH * 0.9 for corner in corners)
 
 
 @pytest.mark.parametrize(("widths", "expected"), [([], 10), ([0.01], 10), ([0.1, 0.1, 0.1], 18), ([0.4], 72)])

@@ -65,6 +65,15 @@ def test_every_metric_has_words(metric: str, old: float, new: float) -> None:
     assert " to " in words.interval(metric, old, new)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [(0.2718, 0.2661, "−0.006 ms"), (312.0, 281.4, "−31 ms"), (2.0, 2.5, "+0.50 ms"), (0.0, 0.0, "±0 ms")],
+)
+def test_a_difference_is_no_finer_than_its_values(old: float, new: float, expected: str) -> None:
+    """A difference has the decimals that the values are shown with."""
+    assert words.difference("recall_ms", old, new) == expected
+
+
 def test_no_interval_is_no_words() -> None:
     """Where there is no interval nothing stands in its place."""
     assert words.interval("pass", None, 0.4) == ""
@@ -72,7 +81,7 @@ def test_no_interval_is_no_words() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "expected"),
-    [(0.4, "0 s"), (41, "41 s"), (89, "89 s"), (100, "2 min"), (480, "8 min"), (7500, "2 h 5 min")],
+    [(0.4, "0.4 s"), (41, "41 s"), (89, "89 s"), (100, "2 min"), (480, "8 min"), (7500, "2 h 5 min")],
 )
 def test_durations_read_like_speech(seconds: float, expected: str) -> None:
     """Durations are rounded to what matters at their size."""
