@@ -365,7 +365,7 @@ def _memory(write: form.Write, id: str, user: str) -> Memory:
 
 
 def _describe(world: World | None, background: Sequence[Memory]) -> str:
-    if not world or not background:
+    if not world:
         return ""
     which = "memories" if len(background) == len(world.memories) else "near-misses"
     return f"{len(background)} {which} of world {world.name}"

@@ -19,7 +19,7 @@ LAB: list[dict[str, Any]] = [
         "user": "rosa",
         "at": "2026-01-09",
     },
-    {"id": "net-proxy-tries", "text": "The proxy tries three times."},
+    {"id": "net-proxy-tries", "text": "The proxy tries three times.", "user": "tomas"},
     {"id": "net-router", "text": "The router in the hall is rebooted on Mondays.", "domain": "office"},
     {"id": "keys-shed", "text": "The shed key hangs behind the fern.", "user": "tomas"},
     {"id": "keys-cellar", "text": "The cellar key is with the neighbour.", "session": "s-old"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from collectors.suite import (
     SuiteError,
     load,
 )
+from collectors.suites.golden import MAX_DEPTH
 from tests.collectors.suites.lines import (
     LAB,
     STEP,
@@ -81,7 +83,7 @@ def test_what_a_case_writes_belongs_to_its_worlds_user(reading: Reader):
     owners = {memory.id: memory.user for memory in planted(suite)}
     assert owners == {
         "net-proxy-time": "rosa",
-        "net-proxy-tries": "rosa",
+        "net-proxy-tries": "tomas",
         "net-router": "rosa",
         "keys-shed": "tomas",
         "keys-cellar": "rosa",
@@ -336,6 +338,23 @@ def test_everything_wrong_is_told_at_once(reading: Reader):
     assert lines[0] == "suite mine: 25 problem(s)"
     assert len(lines) == 22
     assert lines[-1] == "and 5 more"
+    with pytest.raises(SuiteError) as refused:
+        reading(*(a_case(f"c{n}", k=0) for n in range(20)))
+    assert "20 problem(s)" in str(refused.value)
+    assert "more" not in str(refused.value)
+
+
+def test_metadata_may_nest_to_a_limit(reading: Reader):
+    """What a memory carries may be structured, down to the deepest of its parts."""
+
+    def nested(levels: int) -> dict[str, Any]:
+        deep = json.loads("[" * levels + "]" * levels)
+        return a_case(writes=[{"text": "x", "metadata": {"deep": deep, "flat": 1}}])
+
+    around = 4  # the line, its writes, the write, its metadata
+    assert planted(reading(nested(MAX_DEPTH - around)))[0].metadata["flat"] == 1
+    with pytest.raises(SuiteError, match=f"nested deeper than {MAX_DEPTH} levels"):
+        reading(nested(MAX_DEPTH - around + 1))
 
 
 def test_an_empty_world_is_refused(reading: Reader):

@@ -281,7 +281,7 @@ MALFORMED = [
     ("[1]", "line", "should be a JSON object, not list"),
     ('"text"', "line", "should be a JSON object, not str"),
     ("{} {}", "line", "should be one JSON object: Extra data"),
-    ('{"id": "a", "id": "b"}', "line", "'id' stands twice in one object"),
+    ('{"query": "q", "id": "a", "id": "b"}', "line", "object: 'id' stands twice in one object"),
     ('{"id": "a", "metadata": NaN}', "line", "should be one JSON object"),
     ('{"id": "a", "source": "\\ud800"}', "line", "should be one JSON object"),
     ('{"metadata": ' + "[" * 40 + "]" * 40 + "}", "line", "nested deeper than 32 levels"),
