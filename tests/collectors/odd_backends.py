@@ -217,14 +217,12 @@ class Twolegged(Shelf):
 
 
 class Foggy(Shelf):
-    """Leaves the needle out of every answer, however deep, but to a question in its own words; and then it
-    comes in other words, as after an extraction."""
+    """Keeps the needle in other words, as an extractor does, and returns it to its own question alone."""
 
     def recall(self, scope, query, k):
-        hits = super().recall(scope, query, DEEP).hits
-        if "needle" in query:
-            return Recall((Hit("x9", "Door: the needle opens it.", 1.0), *hits[: k - 1]))
-        return Recall(tuple(hit for hit in hits if "needle" not in hit.text)[:k])
+        hits = [hit for hit in super().recall(scope, query, DEEP).hits if "needle" not in hit.text]
+        rewritten = [Hit("x9", "Door: the needle opens it.", 9.0)] if "needle" in query else []
+        return Recall(tuple([*rewritten, *hits][:k]))
 
 
 class HangsWhenDeep(Hanging):
@@ -232,6 +230,14 @@ class HangsWhenDeep(Hanging):
 
     def recall(self, scope, query, k):
         return super().recall(scope, f"hang {query}" if k == DEEP else query, k)
+
+
+class SlowWhenDeep(Shelf):
+    """Takes its time over questions for more hits than anyone needs."""
+
+    def recall(self, scope, query, k):
+        time.sleep(0.25 if k == DEEP else 0)
+        return super().recall(scope, query, k)
 
 
 class FailsWhenDeep(Shelf):

@@ -185,7 +185,7 @@ def test_backends(done, ask):
 
 def test_init(tmp_path, ask):
     """`init` writes a project in which the commands that it names work; again, it refuses."""
-    ran = memtrend(tmp_path, "init")
+    ran = ask(tmp_path, "init")
     assert ran.returncode == 0
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == [
         "memtrend.toml",
@@ -363,7 +363,7 @@ def test_tag(folder, ask):
 
 def test_cancel(folder, ask):
     """`runs cancel` stops the run that is going on and not those after it; `run` then is 1."""
-    project(folder, with_odd("slow", "Slow", "seconds = 0.05"), cases(40))
+    project(folder, with_odd("slow", "Slow", "seconds = 0.1"), cases(40))
     process = launch(folder, "run", "--suite", "small", "--backend", "slow", "--backend", "bare", "--json")
     db = opened_when_there(folder, process)
     while not (rows := queries.runs(db)) or rows[0].cases_done < 2:
@@ -419,10 +419,10 @@ def test_chatty_backend(folder, ask):
 # The doctor
 
 
-def test_doctor(folder):
+def test_doctor(folder, ask):
     """`doctor` is 1 when a backend is broken, and says what to do."""
     (folder / "memtrend.toml").write_text(CONFIG + '[backends.ours]\ntype = "ours:Ours"\n')
-    ran = memtrend(folder, "doctor")
+    ran = ask(folder, "doctor")
     assert ran.returncode == 1
     assert re.search(r"(?m)^BAD backend ours: .*: No module named 'ours'$", ran.stdout)
     assert re.search(r"(?m)^    mend \[backends.ours\] in memtrend.toml, or what it names", ran.stdout)
@@ -437,10 +437,3 @@ def test_shadow(folder, ask):
     ran = ask(folder, "doctor")
     assert ran.returncode == 1
     assert "./store has the name of a package of memtrend" in ran.stdout
-
-
-def test_started_as_a_module(folder):
-    """`python -m collectors.cli` is the same command."""
-    module = [sys.executable, "-m", "collectors.cli", "runs", "--json"]
-    ran = subprocess.run(module, cwd=folder, capture_output=True, text=True, timeout=60)
-    assert (ran.returncode, json.loads(ran.stdout)) == (0, {"runs": []})
