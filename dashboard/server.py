@@ -30,6 +30,7 @@ from store.settings import load_settings
 HERE = Path(__file__).parent
 COLLECTOR = "collector"
 LARGEST_PAGE = 500
+METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 _FILTERS = {"suites": "suite", "backends": "backend", "statuses": "status"}
 
@@ -98,7 +99,8 @@ app = st.App(
         Route("/healthz", healthz),
         Route("/api/runs", runs),
         Route("/api/runs/{id:int}", run),
-        Route("/api/{path:path}", unknown, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
+        Route("/api", unknown, methods=METHODS),
+        Route("/api/{path:path}", unknown, methods=METHODS),
     ],
     middleware=[Middleware(GZipMiddleware, minimum_size=1024)],
     exception_handlers={StoreError: broken},

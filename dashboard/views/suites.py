@@ -54,7 +54,7 @@ COMMANDS = (parts.FIRST_RUN, ("Write a configuration and a first suite of your o
 def _facts(suite: SuiteRow) -> str:
     since = f"version {suite.version[:8]} since {parts.day(suite.since)}"
     planted = f"{words.count(suite.plants, 'memory', 'memories')} planted a run"
-    return f"{words.origin(suite.origin)} · {since} · {planted}"
+    return parts.plain(f"{words.origin(suite.origin)} · {since} · {planted}")
 
 
 def _title(suite: SuiteRow, rows: Sequence[OverviewRow], flaky: Sequence[FlakyCase]) -> None:

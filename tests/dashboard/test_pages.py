@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
+from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 from store import queries
@@ -231,16 +233,33 @@ def _outside_code(markdown: str) -> str:
     return re.sub(r"(`+) .*? \1", "", markdown)
 
 
-def test_nothing_can_be_asked_for_from_afar(
-    open_page: Open, seeded: Seeded, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where others reach the page, it offers no button that makes something run."""
-    from streamlit import config
-
+def test_nothing_can_be_asked_for_from_afar(open_page: Open, seeded: Seeded) -> None:
+    """Where others reach the page, it offers no button that makes something run or stop."""
     config.set_option("server.address", "0.0.0.0")
     at = open_page("runs", seeded.url)
     assert "Read only here" in text(at)
     assert not at.button
+
+
+def test_asking_from_afar_can_be_allowed(
+    open_page: Open, seeded: Seeded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The configuration may allow what the address forbids."""
+    config.set_option("server.address", "0.0.0.0")
+    monkeypatch.setenv("MEMTREND_DASHBOARD__WRITES", "true")
+    assert "Ask the collector" in [button.label for button in open_page("runs", seeded.url).button]
+
+
+def test_cancel_asks_the_runner_to_stop(open_page: Open, seeded: Seeded, tmp_path: Path) -> None:
+    """Cancel marks the run; the page then says that it stops, and offers the button no more."""
+    shutil.copy(seeded.path, tmp_path / "copy.db")
+    at = open_page("runs", f"sqlite:///{tmp_path}/copy.db")
+    at.button(key=f"cancel-{seeded.world.running}").click().run()
+    database = open_database(f"sqlite:///{tmp_path}/copy.db")
+    assert seeded.world.running is not None
+    assert queries.is_cancelled(database, seeded.world.running)
+    database.close()
+    assert "stops before its next scenario" in text(at)
 
 
 def _newest(seeded: Seeded, backend: str, nights_ago: int = 0) -> queries.RunRow:
