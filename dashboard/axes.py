@@ -99,9 +99,9 @@ def local(at: datetime, zone: ZoneInfo) -> str:
 
 
 def usual_step(times: Sequence[datetime]) -> timedelta:
-    """The usual time between two runs; a day where there are too few to tell."""
+    """The usual time between two runs; a day where there is only one."""
     steps = [(after - before).total_seconds() for before, after in pairwise(times)]
-    return timedelta(seconds=median(steps)) if len(steps) >= 2 else timedelta(days=1)
+    return timedelta(seconds=median(steps)) if steps else timedelta(days=1)
 
 
 def is_gap(before: datetime, after: datetime, step: timedelta) -> bool:

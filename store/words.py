@@ -291,12 +291,16 @@ def run_reason(state: str, reason: str | None) -> str:
 
 
 class Streak(NamedTuple):
-    """How a case fares on a backend. `kind` is one of passing, failing, flaky, never, unasked; `words` stand
+    """How a case fares on a backend. `kind` is one of passing, failing, flaky, never, unasked, inapplicable; `words` stand
     beside its row, `verb` in a sentence after the backend's name."""
 
     kind: str
     words: str
     verb: str
+
+
+INAPPLICABLE = Streak("inapplicable", "not applicable", "cannot be asked this")
+"""The backend lacks a capability without which the question cannot be judged."""
 
 
 def streak(results: Sequence[tuple[datetime, bool]], now: datetime) -> Streak:
@@ -313,11 +317,8 @@ def streak(results: Sequence[tuple[datetime, bool]], now: datetime) -> Streak:
         )
     since = day(_since(results), now)
     if not outcomes[-1] and flips(outcomes) > 1 and passes < runs / 10:
-        return Streak(
-            "failing",
-            f"fails, passed {passes} of {runs}",
-            f"fails it, having passed {passes} of {runs} times",
-        )
+        seldom = f"passed {passes} of {runs}"
+        return Streak("failing", f"fails, {seldom}", f"fails it, having {seldom} times")
     if not outcomes[-1]:
         return Streak("failing", f"failing since {since}", f"fails it since {since}")
     return Streak("passing", _passing(outcomes, since), "passes it")
@@ -352,11 +353,14 @@ def _since(results: Sequence[tuple[datetime, bool]]) -> datetime:
     return began
 
 
+_UNJUDGED = ("unasked", "inapplicable")
+
+
 def case_title(backend: str, own: Streak, failure: str | None, others: Sequence[Streak]) -> str:
     """How the case fares on the backend looked at, why, and whether the others do better."""
     why = f": {failure}" if failure and own.kind in ("failing", "never") else ""
-    asked = [other.kind == "passing" for other in others if other.kind != "unasked"]
-    elsewhere = f"; {_elsewhere(own.kind, asked)}" if asked and own.kind not in ("flaky", "unasked") else ""
+    asked = [other.kind == "passing" for other in others if other.kind not in _UNJUDGED]
+    elsewhere = f"; {_elsewhere(own.kind, asked)}" if asked and own.kind not in ("flaky", *_UNJUDGED) else ""
     return f"{backend} {own.verb}{why}{elsewhere}"
 
 

@@ -52,7 +52,7 @@ def page() -> None:
             query_params={"run": str(run.id)},
         )
     text.markdown(_facts(version, run), width="content")
-    _title(backend, rows, results, run)
+    _title(backend, history, results, run)
     _history([row for row in rows if row.cells], history, suite, backend)
     left, right = st.columns(2, gap="medium")
     with left:
@@ -113,13 +113,16 @@ def _row(name: str, points: Sequence[HistoryPoint]) -> Row:
         Cell(p.run_id, p.started_at, p.passes, 0 if p.status in ("error", "skipped") else p.trials)
         for p in points
     ]
-    return Row("", name, parts.styles()[name], cells, _streak(cells).words)
+    return Row("", name, parts.styles()[name], cells, _streak(points).words)
 
 
-def _streak(cells: Sequence[Cell]) -> words.Streak:
-    answered = [cell for cell in cells if cell.trials]
+def _streak(points: Sequence[HistoryPoint]) -> words.Streak:
+    if points and all(point.status == "skipped" for point in points):
+        return words.INAPPLICABLE
+    judged = [point for point in points if point.status == "ok"]
+    zone = parts.zone()
     return words.streak(
-        [(c.at.astimezone(parts.zone()), 2 * c.passes > c.trials) for c in answered], parts.now()
+        [(p.started_at.astimezone(zone), 2 * p.passes > p.trials) for p in judged], parts.now()
     )
 
 
@@ -134,12 +137,16 @@ def _facts(version: CaseVersion, run: RunRow | None) -> str:
     return f":small[:gray[{' · '.join(facts)}]]"
 
 
-def _title(backend: str, rows: Sequence[Row], results: Sequence[CaseResult], run: RunRow | None) -> None:
-    streaks = {row.backend: _streak(row.cells) for row in rows}
-    own = streaks.get(backend) or words.streak([], parts.now())
-    others = [streak for name, streak in streaks.items() if name != backend]
+def _title(
+    backend: str, history: Sequence[HistoryPoint], results: Sequence[CaseResult], run: RunRow | None
+) -> None:
+    streaks = {
+        name: _streak([point for point in history if point.backend == name])
+        for name in {backend, *parts.contenders()}
+    }
+    own = streaks.pop(backend)
     failure = next((result.failure for result in results if result.failure), None)
-    parts.title(words.case_title(backend, own, failure, others), run and run.started_at)
+    parts.title(words.case_title(backend, own, failure, list(streaks.values())), run and run.started_at)
 
 
 # History --------------------------------------------------------------------------------------------------
@@ -148,8 +155,10 @@ def _title(backend: str, rows: Sequence[Row], results: Sequence[CaseResult], run
 def _history(rows: Sequence[Row], history: Sequence[HistoryPoint], suite: str, backend: str) -> None:
     if not rows:
         return
-    times = sorted(point.started_at for point in history)
-    margin = max((times[-1] - times[0]) * 0.01, timedelta(hours=1))
+    shown = [point for point in history if any(row.backend == point.backend for row in rows)]
+    times = sorted(point.started_at for point in shown)
+    steps = [axes.usual_step([cell.at for cell in row.cells]) for row in rows]
+    margin = min(max(steps) / 2, timedelta(days=1))
     window = Window(times[0] - margin, times[-1] + margin, parts.zone(), parts.theme())
     own = [point.started_at for point in history if point.backend == backend]
     told = "; ".join(f"{row.backend}: {row.words}" for row in rows)
@@ -158,7 +167,7 @@ def _history(rows: Sequence[Row], history: Sequence[HistoryPoint], suite: str, b
         figure, key="history", on_select=_opened, selection_mode="points", theme=None, config=charts.CONFIG,
         alt=f"Outcome of the case in every run. {told}",
     )  # fmt: skip
-    st.caption(_history_note(history, backend, window.theme.mode))
+    st.caption(_history_note(shown, backend, window.theme.mode))
 
 
 def _changes(suite: str, backend: str, times: Sequence[datetime]) -> list[Tick]:
@@ -284,8 +293,10 @@ def _answer(version: CaseVersion, result: CaseResult, run: RunRow) -> None:
 
 
 def _outcome(result: CaseResult) -> None:
-    if result.status != "ok":
-        st.badge("error" if result.status == "error" else "not applicable", color="violet", width="content")
+    if result.status == "error":
+        st.badge("error", color="violet", width="content")
+    elif result.status == "skipped":
+        st.badge("not applicable", color="gray", width="content")
     elif result.scores.get("pass", 0) > 0.5:
         st.badge("passed", color="green", width="content")
     else:

@@ -285,6 +285,13 @@ def test_a_case_says_who_passes_it(own: str, failure: str | None, others: list[s
     assert words.case_title("mem0", words.streak(nights(own), NOW), failure, streaks) == expected
 
 
+def test_a_case_that_does_not_apply_is_not_lost() -> None:
+    """Where a backend lacks what the question needs, the title says that, and others do not count it."""
+    passing = words.streak(nights("++"), NOW)
+    assert words.case_title("dense", words.INAPPLICABLE, None, [passing]) == "dense cannot be asked this"
+    assert words.case_title("a", passing, None, [words.INAPPLICABLE]) == "a passes it"
+
+
 # Suites
 
 
