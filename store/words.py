@@ -291,8 +291,8 @@ def run_reason(state: str, reason: str | None) -> str:
 
 
 class Streak(NamedTuple):
-    """How a case fares on a backend. `kind` is one of passing, failing, flaky, never, unasked, inapplicable; `words` stand
-    beside its row, `verb` in a sentence after the backend's name."""
+    """How a case fares on a backend. `kind` is one of passing, failing, flaky, never, unasked, inapplicable;
+    `words` stand beside its row, `verb` in a sentence after the backend's name."""
 
     kind: str
     words: str
