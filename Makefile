@@ -22,7 +22,7 @@ up: install ## run the suites, collect and serve the dashboard; ARGS go to memtr
 
 test: python ## everything the tests need, then the tests; ARGS go to pytest
 	@$(INSTALL) --browser $(WORKSHOP)
-	@exec .venv/bin/pytest $(ARGS)
+	@exec .venv/bin/pytest -n 3 --dist loadfile $(ARGS)
 
 lint: python ## style, types, layers, and whether the lock fits
 	@$(INSTALL) $(WORKSHOP)
