@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -28,6 +28,9 @@ Colour = Literal["red", "orange", "green", "blue", "violet", "gray"]
 
 COLLECTOR = "collector"
 FIRST_RUN = ("Run the shipped starter suites against the built-in backends", "memtrend run")
+PROBLEM_ICONS = {"error": ":material/error:", "warning": ":material/warning:"}
+RECENT = timedelta(days=1)
+SHOWN_PROBLEMS = 5
 STALE_HEARTBEAT = 60.0
 """Seconds without a sign of life after which the collector counts as gone."""
 
@@ -219,3 +222,27 @@ def heartbeat_age() -> float | None:
     """Seconds since the collector last said that it lives."""
     beats = [beat.at for beat in data.now(queries.heartbeats) if beat.name == COLLECTOR]
     return max((now() - beats[0]).total_seconds(), 0.0) if beats else None
+
+
+def problems() -> None:
+    """What went wrong of late without leaving a run to look at: skipped fires, refused configurations."""
+    found = data.now(
+        queries.events, words.MANY_PROBLEMS + 1, levels=list(PROBLEM_ICONS), since=now() - RECENT
+    )
+    if not found:
+        return
+    with st.expander(words.problems_title(len(found)), icon=PROBLEM_ICONS["warning"], key="problems"):
+        for event in found[:SHOWN_PROBLEMS]:
+            _problem(event)
+        if len(found) > SHOWN_PROBLEMS:
+            st.caption(f"The newest {SHOWN_PROBLEMS}.")
+
+
+def _problem(event: queries.EventRow) -> None:
+    facts = f":small[:gray[{plain(moment(event.at))} · {plain(event.source)}]]"
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(f":violet[{PROBLEM_ICONS[event.level]}] {facts}", width="content")
+        st.markdown(plain(event.message), width="content")
+        if event.run_id is not None:
+            link = {"run": str(event.run_id)}
+            st.page_link("views/run.py", label=f"Run {event.run_id}", query_params=link)

@@ -29,6 +29,8 @@ _LABELS = {
     "plant_ms": "planting time",
     "settle_ms": "settling time",
 }
+MANY_PROBLEMS = 100
+"""Beyond which nobody counts."""
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 FLAKY_FLIPS = 3
 
@@ -242,6 +244,12 @@ def runs_title(recent: Mapping[str, int], running: int, newest: str | None) -> s
 
 def _verb(n: int) -> str:
     return "was" if n == 1 else "were"
+
+
+def problems_title(n: int) -> str:
+    """ "2 problems in the last 24 hours": what went wrong beside the runs."""
+    found = f"more than {MANY_PROBLEMS} problems" if n > MANY_PROBLEMS else count(n, "problem")
+    return f"{found.capitalize()} in the last 24 hours"
 
 
 class RunFinding(NamedTuple):

@@ -44,6 +44,7 @@ def _page(was_running: bool) -> None:
     series = [_series(row, running) for row in rows if row.backend in parts.contenders()]
     parts.title(words.overview_title(series), parts.newest(row.last_whole for row in rows))
     _facts(rows)
+    parts.problems()
     for run in running:
         parts.live(run)
     suites = [suite for suite in data.ask(queries.suites) if any(row.suite == suite.name for row in rows)]
@@ -55,6 +56,7 @@ def _page(was_running: bool) -> None:
 def _empty() -> None:
     text = "Three commands give this page its first cards, in about a minute and without a key."
     parts.nothing_yet(words.overview_title([]), text, COMMANDS)
+    parts.problems()
     st.caption(
         "The starter suites are synthetic. Your own conversations make better questions; until then every "
         "number here says so."

@@ -80,6 +80,7 @@ def _live(was_live: bool) -> None:
         parts.live(run)
     for request in [*waiting, *_failed_requests()]:
         _request(request)
+    parts.problems()
     age = parts.heartbeat_age()
     if waiting and (age is None or age > parts.STALE_HEARTBEAT):
         st.warning(

@@ -84,11 +84,15 @@ def next_expected(db: Database) -> ExpectedRow | None:
         return None if row is None else ExpectedRow(*row)
 
 
-def events(db: Database, limit: int = 50, levels: Sequence[str] | None = None) -> list[EventRow]:
+def events(
+    db: Database, limit: int = 50, levels: Sequence[str] | None = None, since: datetime | None = None
+) -> list[EventRow]:
     """What happened, newest first. levels: info, warning, error."""
     query = sa.select(*(m.event.c[name] for name in EventRow._fields)).order_by(m.event.c.id.desc())
     if levels is not None:
         query = query.where(m.event.c.level.in_(list(levels)))
+    if since is not None:
+        query = query.where(m.event.c.at >= since)
     with db.read() as connection:
         return [EventRow(*row) for row in connection.execute(query.limit(limit))]
 

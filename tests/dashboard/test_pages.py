@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import time_machine
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
-from store import queries
+from store import queries, writes
 from store.database import open_database
 from tests.dashboard.conftest import Open, Seeded
 from tests.dashboard.facts import HOSTILE_CASE
@@ -114,6 +116,34 @@ def test_the_overview_shows_what_runs(open_page: Open, seeded: Seeded) -> None:
     at = open_page("overview", seeded.url)
     assert f"run {seeded.world.running}" in text(at)
     assert "running: 20 of 29 cases" in text(at)
+
+
+@pytest.mark.parametrize("page", ["overview", "runs"])
+@pytest.mark.parametrize("seeded_first", [True, False])
+def test_what_went_wrong_is_said(
+    page: str, seeded_first: bool, open_page: Open, seeded: Seeded, tmp_path: Path
+) -> None:
+    """Warnings and errors of the last day are counted and told, newest first; what is older or usual is not."""
+    if seeded_first:
+        shutil.copy(seeded.path, tmp_path / "copy.db")
+    database = open_database(f"sqlite:///{tmp_path}/copy.db")
+    with time_machine.travel(datetime.now(UTC) - timedelta(hours=25), tick=False):
+        writes.add_event(database, "error", "collector", "long ago")
+    for level, message in (("warning", "the fire of <b>03:00</b> was missed"), ("error", "no suite 'x'")):
+        writes.add_event(database, level, "schedule:nightly", message)
+    writes.add_event(database, "info", "collector", "started")
+    database.close()
+    at = open_page(page, f"sqlite:///{tmp_path}/copy.db")
+    assert "2 problems in the last 24 hours" in [expander.label for expander in at.expander]
+    shown = text(at)
+    assert shown.index("no suite 'x'") < shown.index("the fire of <b>03:00</b> was missed")
+    assert "long ago" not in shown
+    assert "started" not in shown
+
+
+def test_without_problems_nothing_is_said(open_page: Open, seeded: Seeded) -> None:
+    """A quiet day has no line about problems."""
+    assert not open_page("overview", seeded.url).expander
 
 
 def test_trends_name_the_cases_that_broke(open_page: Open, seeded: Seeded) -> None:

@@ -152,6 +152,13 @@ def test_events_come_newest_first_by_level(db: Database) -> None:
     assert [event.message for event in queries.events(db, levels=["error"])] == ["failed"]
 
 
+def test_events_have_a_beginning(db: Database) -> None:
+    """Older events than asked for are left out."""
+    writes.add_event(db, "error", "collector", "failed")
+    (event,) = queries.events(db, since=datetime.now(UTC) - timedelta(minutes=1))
+    assert queries.events(db, since=event.at + timedelta(seconds=1)) == []
+
+
 def test_the_databases_clock_can_be_asked(db: Database) -> None:
     """The clock that leases go by is told in UTC."""
     before = datetime.now(UTC)

@@ -320,3 +320,11 @@ def test_what_is_new_is_short() -> None:
     ]
     assert words.environment_news(changes) == "mem0ai 2.2, python 3.12, x gone, and 1 more"
     assert words.environment_news([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("n", "expected"), [(1, "1 problem"), (100, "100 problems"), (101, "More than 100 problems")]
+)
+def test_problems_are_counted_as_far_as_anyone_would(n: int, expected: str) -> None:
+    """The line above what went wrong has its number, and stops counting at a hundred."""
+    assert words.problems_title(n) == f"{expected} in the last 24 hours"
