@@ -86,9 +86,9 @@ def open_database(url: str) -> Database:
     """
     database = Database(url)
     try:
-        _use_wal(database)
         with database.read() as connection:
             current = _revision(connection, database.url_public)
+        _use_wal(database)  # not before it is known to be ours: the mode stays with the file
         if current != REVISIONS[-1]:
             _migrate(database)
     except BaseException:

@@ -96,13 +96,15 @@ def test_a_newer_revision_is_refused(url: str, tmp_path: Path) -> None:
 
 
 def test_tables_of_others_are_refused(url: str, tmp_path: Path) -> None:
-    """A database of another program is never migrated into."""
+    """A database of another program is never migrated into, and not a byte of it is changed."""
     connection = sqlite3.connect(tmp_path / "record.db")
     connection.execute("CREATE TABLE customers (id INTEGER)")
     connection.close()
+    before = (tmp_path / "record.db").read_bytes()
     with pytest.raises(DatabaseError, match=r"customers.*not a record of memtrend.*database\.url"):
         open_database(url)
-    assert _tables(tmp_path / "record.db") == {"customers"}
+    assert (tmp_path / "record.db").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["record.db"]
 
 
 @pytest.mark.parametrize(
