@@ -32,6 +32,28 @@ def fingerprint(backend: Backend, config: Mapping[str, Any], directory: Path | N
     }
 
 
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """What makes another system of the second environment, as `packages.numpy: 2.1 -> 2.2`. Git is left out:
+    work on the code around a run is no other backend."""
+    then, now = _flat(before), _flat(after)
+    return [
+        f"{name}: {then.get(name, 'none')} -> {now.get(name, 'none')}"
+        for name in sorted(then.keys() | now.keys())
+        if then.get(name) != now.get(name)
+    ]
+
+
+def _flat(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by dotted name, two levels deep, but those of git."""
+    flat: dict[str, Any] = {}
+    for name, value in told.items():
+        if name == "git":
+            continue
+        parts = {f"{name}.{part}": held for part, held in value.items()} if isinstance(value, dict) else {}
+        flat |= parts or {name: value}
+    return flat
+
+
 @lru_cache(maxsize=1)
 def packages() -> tuple[tuple[str, str], ...]:
     """(name, version) of every package of this environment, by name."""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from collectors.backend import NAMESPACE_PREFIX, BackendConfig
 from collectors.calls import GRACE_S, Instance, Line, Stopped, describe, on_line
 from collectors.contract import CheckResult, adapter_checks
-from collectors.environment import fingerprint
+from collectors.environment import changes, fingerprint
 from collectors.lease import BackendLease
 from collectors.record import scenario_outcome, suite_record
 from collectors.scenario import CallLimits, Played, play
@@ -25,6 +25,7 @@ from collectors.scorers import SCORER_VERSION
 from collectors.suite import Scenario, Suite, digest
 from store import queries, writes
 from store.database import Database
+from store.errors import StoreError
 from store.records import ClosedStatus, NewRun
 from store.rollups import roll_up
 
@@ -157,7 +158,7 @@ class _Run:
 
     def run(self, resume: int | None) -> RunOutcome:
         broken, environment = self._prepare()
-        self.run_id = self._open(environment) if resume is None else self._reopen(resume)
+        self.run_id = self._open(environment) if resume is None else self._reopen(resume, environment)
         self.lease.watch(self.run_id)
         if broken:
             return self._end("void", broken)
@@ -212,12 +213,24 @@ class _Run:
             self.db, backend.name, backend.type, self.plan.public_config, self.plan.owner
         )
 
-    def _reopen(self, run_id: int) -> int:
-        writes.reopen_run(self.db, run_id, self.lease.token)
+    def _reopen(self, run_id: int, environment: Mapping[str, Any] | None) -> int:
         stored = queries.run(self.db, run_id)
+        if stored and environment:
+            self._refuse_another_system(stored, environment)
+        writes.reopen_run(self.db, run_id, self.lease.token)
         if stored:
             self.done, self.errors = stored.cases_done, stored.errors
         return run_id
+
+    def _refuse_another_system(self, stored: queries.RunRow, environment: Mapping[str, Any]) -> None:
+        """The means of a run are of one system: half of them must not come from another one."""
+        now = writes.register_environment(self.db, environment)
+        if stored.environment_id in (None, now):
+            return
+        differing = changes(*(queries.environment(self.db, id) or {} for id in (stored.environment_id, now)))
+        if differing:
+            what = ", ".join(differing[:3]) + (f" and {len(differing) - 3} more" if differing[3:] else "")
+            raise StoreError(f"run {stored.id}: the environment has changed since ({what}): start a new run")
 
     # The loop
 

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from collectors.backend import BackendConfig, open_backend
-from collectors.environment import fingerprint, git_revision, packages
+from collectors.environment import changes, fingerprint, git_revision, packages
 from store import writes
 
 
@@ -108,3 +108,15 @@ def test_no_environment_variables(backend, tmp_path, monkeypatch):
     """What stands in environment variables, secrets among it, is not part of it."""
     monkeypatch.setenv("VENDOR_API_KEY", "sk-7f3a-very-secret")
     assert "7f3a" not in json.dumps(fingerprint(backend, {}, tmp_path))
+
+
+def test_changes():
+    """What was added, removed or replaced is told by name; a commit since then is no other system."""
+    before = {"python": "3.11.2", "packages": {"numpy": "2.1", "torch": "2.5"}, "git": {"revision": "a1"}}
+    after = {"python": "3.11.2", "packages": {"numpy": "2.2", "stamina": "25"}, "git": {"revision": "b2"}}
+    assert changes(before, {**before, "git": {}}) == []
+    assert changes(before, after) == [
+        "packages.numpy: 2.1 -> 2.2",
+        "packages.stamina: none -> 25",
+        "packages.torch: 2.5 -> none",
+    ]

@@ -146,6 +146,22 @@ def test_only_interrupted_runs_are_resumed(db, six):
     assert run(plan(six), db).status == "whole"
 
 
+def test_another_system_is_not_resumed(db, six):
+    """What was changed since makes another run: the refusal says what, and the run stays as it was."""
+    stop = threading.Event()
+    begun = plan(six, public_config={"type": "Shelf", "infer": False})
+    outcome = run(begun, db, stop=stop, on_progress=stop_after(2, stop))
+    before = queries.run(db, outcome.run_id)
+    changed = replace(begun, public_config={"type": "Shelf", "infer": True})
+    refusal = (
+        rf"run {outcome.run_id}: the environment has changed since \(config.infer: False -> True\): start"
+    )
+    with pytest.raises(StoreError, match=refusal):
+        run(changed, db, resume=outcome.run_id)
+    assert queries.run(db, outcome.run_id) == before
+    assert run(begun, db, resume=outcome.run_id).status == "whole"
+
+
 def test_taken_over(db, six):
     """A run whose backend another process took over stores nothing more, and cannot close itself."""
 
