@@ -27,18 +27,21 @@ class _Unanswered(Exception):
 
 @dataclass(slots=True)
 class Inquirer:
-    """Asks one backend about lost probes. A diagnosis that fails says so and changes no result."""
+    """Asks one backend about a lost probe. A diagnosis that fails says so and changes no result; `hung`:
+    a call of it did not come back, so the line and the handle are of no more use."""
 
     line: Line
     backend: Backend
     attempts: int
     calls: int = 0
+    hung: bool = False
 
     def diagnose(self, probe: Probe, scope: Scope, history: History) -> Diagnosis:
-        started, self.calls = time.perf_counter(), 0
+        started = time.perf_counter()
         try:
             found = self._findings(probe, scope, history)
         except (_Unanswered, CallTimeout, MatchTimeout) as failed:
+            self.hung = isinstance(failed, CallTimeout)
             found = Diagnosis(planted=len(history.held), error=str(failed))
         return found._replace(calls=self.calls, ms=(time.perf_counter() - started) * 1000)
 

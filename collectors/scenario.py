@@ -33,7 +33,7 @@ from collectors.suite import (
 @dataclass(frozen=True, slots=True)
 class CallLimits:
     """`timeout_s` of each call; `attempts` at a call, and at a scenario whose planting failed;
-    `diagnoses`: how many lost probes of the scenario are asked again."""
+    `diagnoses`: how many lost probes of the scenario are asked again, none after one that hung."""
 
     timeout_s: float = 30.0
     attempts: int = 3
@@ -75,6 +75,10 @@ class _ChangeFailed(Exception):
         self.cause = cause
 
 
+class _DiagnosisHung(Exception):
+    """A diagnosis hangs in the only handle, with questions still to be asked."""
+
+
 def play(
     instance: Instance,
     scenario: Scenario,
@@ -84,33 +88,41 @@ def play(
 ) -> Played:
     """Play the steps in a fresh namespace, and drop it. A transient failure of a call that changes the store
     replays everything from `reset`, since a plant that was stored and then raised would be stored twice.
-    Raises `Stopped`; every other failure is in what it returns."""
-    limits, number = limits or CallLimits(), 0
+    So does a diagnosis that hung before the last question, since it must change no answer: what else than
+    planting again brings an open store back that lives in memory? That replay diagnoses nothing more, and
+    is no attempt. Raises `Stopped`; every other failure is in what it returns."""
+    limits, number, known = limits or CallLimits(), 1, dict[str, Diagnosis]()
     while True:
-        number += 1
-        player = _Player(instance, namespace, limits, Line(limits.timeout_s, stop or threading.Event()))
+        line = Line(limits.timeout_s, stop or threading.Event())
+        player = _Player(instance, namespace, limits, line, known)
         cause = player.run(scenario)
         player.played.attempts = number
-        if cause is None or not is_transient(cause) or number >= limits.attempts:
+        if isinstance(cause, _DiagnosisHung):
+            limits = replace(limits, diagnoses=0)
+        elif cause is not None and is_transient(cause) and number < limits.attempts:
+            number += 1
+        else:
             return player.played
 
 
 @dataclass(slots=True)
 class _Player:
-    """One pass over a scenario's steps. `missing` is the capability of a step that could not be done: no
-    later probe of the scenario means anything then."""
+    """One pass over a scenario's steps. `known` are the diagnoses made so far, by case, of earlier passes
+    too; `missing` is the capability of a step that could not be done: no later probe of the scenario means
+    anything then; `hung`: a diagnosis does."""
 
     instance: Instance
     namespace: str
     limits: CallLimits
     line: Line
+    known: dict[str, Diagnosis]
     backend: Backend = field(init=False)
     played: Played = field(default_factory=Played)
     history: History = field(default_factory=History)
     session: str | None = None
     unsettled: bool = False
     missing: str | None = None
-    lost: int = 0
+    hung: bool = False
 
     def run(self, scenario: Scenario) -> Exception | None:
         """Play the scenario; the error that a replay may mend, if there was one."""
@@ -123,6 +135,9 @@ class _Player:
         except CallTimeout as late:
             self.instance.abandon()
             self._fail(scenario, late)
+        except _DiagnosisHung as hung:
+            self.instance.abandon()
+            return hung
         finally:
             self.line.close()
         return None
@@ -134,6 +149,8 @@ class _Player:
         box = Scope(self.namespace)
         self._change(lambda: self.backend.reset(box))
         for step in scenario.steps:
+            if self.hung:
+                raise _DiagnosisHung
             if isinstance(step, Probe):
                 self.played.answers.append(self._ask(step))
             else:
@@ -249,11 +266,11 @@ class _Player:
         return Answer(probe, observation, evidence, scores, failure, diagnosis)
 
     def _diagnose(self, probe: Probe) -> Diagnosis | None:
-        self.lost += 1
-        if self.lost > self.limits.diagnoses:
-            return None
-        inquirer = Inquirer(self.line, self.backend, self.limits.attempts)
-        return inquirer.diagnose(probe, self._scope(probe), self.history)
+        if probe.case not in self.known and len(self.known) < self.limits.diagnoses:
+            inquirer = Inquirer(self.line, self.backend, self.limits.attempts)
+            self.known[probe.case] = inquirer.diagnose(probe, self._scope(probe), self.history)
+            self.hung = inquirer.hung
+        return self.known.get(probe.case)
 
     def _fail(self, scenario: Scenario, cause: Exception) -> None:
         """Every probe not answered yet is an error, never a number. Those that were answered stay."""

@@ -91,6 +91,22 @@ def test_hanging(diagnosed):
     assert answer.diagnosis.error == "no answer within 0.4 s"
 
 
+def test_hanging_before_the_next_question(tmp_path):
+    """A diagnosis that hangs costs no answer that comes after it, and none is made after it."""
+    plants = [{"plant": ["the needle opens the amber door", *(f"amber key number {n}" for n in range(8))]}]
+    lost = {"probe": "amber key", "expect_any": ["needle"], "k": 1}
+    found = {"probe": "amber key number 3", "expect_any": ["number 3"], "k": 1}
+    (scenario,) = suite(tmp_path, [{"id": "told", "steps": [*plants, lost, found, lost]}]).scenarios
+    instance = Instance(BackendConfig("mine", ODD + "HangsWhenDeep", {"sunk": "needle"}))
+    played = play(instance, scenario, "memtrend-test", LIMITS)
+    assert [(one.observation.error, one.scores["pass"]) for one in played.answers] == [
+        (None, 0.0), (None, 1.0), (None, 0.0),
+    ]  # fmt: skip
+    told = [one.diagnosis.error if one.diagnosis else None for one in played.answers]
+    assert told == ["no answer within 0.4 s", None, None]
+    assert (played.attempts, played.error) == (1, None)
+
+
 def test_pattern_without_end(diagnosed, monkeypatch):
     """A pattern that cannot judge in time what the diagnosis finds does not unmake the answer."""
     monkeypatch.setattr("collectors.matching.TIME_LIMIT_S", 0.05)
