@@ -7,6 +7,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import streamlit as st
 
+from dashboard import addresses
 from store import queries
 from store.database import Database, open_database
 from store.settings import Settings, load_settings
@@ -58,6 +59,12 @@ def _version() -> str:
 @st.cache_data(ttl="5m", max_entries=300, show_spinner=False)
 def _cached(version: str, question: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return getattr(queries, question)(database(), *args, **kwargs)
+
+
+def asked_run() -> queries.RunRow | None:
+    """The run that the page's address names, if there is such a run."""
+    run_id = addresses.number(st.query_params.get("run", ""))
+    return None if run_id is None else now(queries.run, run_id)
 
 
 def may_write() -> bool:

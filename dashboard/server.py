@@ -22,10 +22,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from dashboard import addresses
 from store import queries, shapes
 from store.database import Database, open_database
 from store.errors import StoreError
-from store.settings import load_settings
+from store.settings import SettingsError, load_settings
 
 HERE = Path(__file__).parent
 COLLECTOR = "collector"
@@ -48,7 +49,7 @@ def healthz(request: Request) -> JSONResponse:
     """Whether the record can be read, and when the collector last said that it lives."""
     try:
         beats = queries.heartbeats(_database())
-    except StoreError as error:
+    except (StoreError, SettingsError) as error:
         return JSONResponse({"ok": False, "error": str(error)}, 503)
     ages = {beat.name: round((datetime.now(UTC) - beat.at).total_seconds(), 1) for beat in beats}
     return JSONResponse({"ok": True, "collector_heartbeat_age_s": ages.get(COLLECTOR)})
@@ -70,16 +71,19 @@ def runs(request: Request) -> JSONResponse:
 
 def _number(request: Request, name: str, default: int) -> int:
     text = request.query_params.get(name, str(default))
-    if not text.isdecimal():
-        raise ValueError(f"{name}: {text!r} is not a whole number")
-    return int(text)
+    found = addresses.number(text)
+    if found is None:
+        raise ValueError(f"{name}: {text[:30]!r} is not a whole number from 0 to {addresses.LARGEST}")
+    return found
 
 
 def run(request: Request) -> JSONResponse:
     """One run with its cases, by id."""
-    row = queries.run(_database(), request.path_params["id"])
+    text = request.path_params["id"]
+    run_id = addresses.number(text)
+    row = None if run_id is None else queries.run(_database(), run_id)
     if row is None:
-        return JSONResponse({"error": f"no run {request.path_params['id']}; /api/runs lists them"}, 404)
+        return JSONResponse({"error": f"no run {text[:30]}; /api/runs lists them"}, 404)
     return JSONResponse(shapes.run_with_cases(row, queries.run_cases(_database(), row.id)))
 
 
@@ -89,7 +93,7 @@ def unknown(request: Request) -> JSONResponse:
 
 
 def broken(request: Request, error: Exception) -> JSONResponse:
-    """The record cannot be read: says so to machines as the pages do to people."""
+    """Record or configuration cannot be read: says so to machines as the pages do to people."""
     return JSONResponse({"error": str(error)}, 503)
 
 
@@ -98,12 +102,12 @@ app = st.App(
     routes=[
         Route("/healthz", healthz),
         Route("/api/runs", runs),
-        Route("/api/runs/{id:int}", run),
+        Route("/api/runs/{id}", run),
         Route("/api", unknown, methods=METHODS),
         Route("/api/{path:path}", unknown, methods=METHODS),
     ],
     middleware=[Middleware(GZipMiddleware, minimum_size=1024)],
-    exception_handlers={StoreError: broken},
+    exception_handlers={StoreError: broken, SettingsError: broken},
 )
 
 

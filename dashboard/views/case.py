@@ -27,7 +27,7 @@ LIMIT: tuple[str, parts.Colour] = ("limit", "gray")
 
 
 def page() -> None:
-    asked = _asked_run()
+    asked = data.asked_run()
     suite = st.query_params.get("suite", "") or (asked.suite if asked else "")
     name = st.query_params.get("case", "")
     versions = data.ask(queries.case, suite, name)
@@ -67,11 +67,6 @@ def _unknown() -> None:
     parts.title("There is no such case", None)
     st.markdown("The address names none, or one that this record does not hold.")
     st.page_link("views/suites.py", label="All suites", icon=":material/arrow_back:")
-
-
-def _asked_run() -> RunRow | None:
-    text = st.query_params.get("run", "")
-    return data.now(queries.run, int(text)) if text.isdecimal() else None
 
 
 def _backend(history: Sequence[HistoryPoint], asked: RunRow | None) -> str:

@@ -18,13 +18,13 @@ CARDS = ("pass", "recall@k", "unwanted_first", "recall_ms")
 
 
 def page() -> None:
-    run = _asked_for()
+    run = data.asked_run()
     if run is None:
         _unknown()
         return
     before = data.ask(queries.previous_run, run.id)
     cases = data.ask(queries.run_cases, run.id)
-    old = {row.case: row for row in data.ask(queries.run_cases, before.id)} if before else {}
+    old = {row.case: row for row in data.ask(queries.run_cases, before.id, with_hits=False)} if before else {}
     _facts(run)
     parts.title(words.run_title(_finding(run, before, cases, old)), run.finished_at or run.started_at)
     if run.status == "running":
@@ -40,11 +40,6 @@ def page() -> None:
     with right:
         _environment(run, before)
         _tags(run, before)
-
-
-def _asked_for() -> RunRow | None:
-    text = st.query_params.get("run", "")
-    return data.now(queries.run, int(text)) if text.isdecimal() else None
 
 
 def _unknown() -> None:

@@ -3,13 +3,10 @@ screenshots/."""
 
 from __future__ import annotations
 
-import json
 import re
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -322,68 +319,3 @@ def test_text_from_outside_stays_text(page: Page, address: str, seeded: Seeded) 
     assert inside.locator('script, img[src="x"], a[href*="evil"], .katex').count() == 0
     assert inside.get_by_text("bold", exact=True).count() == 0
     assert dialogs == []
-
-
-# Machines -------------------------------------------------------------------------------------------------
-
-
-def get(url: str) -> tuple[int, Any]:
-    try:
-        with urllib.request.urlopen(url, timeout=20) as answer:
-            return answer.status, json.load(answer)
-    except urllib.error.HTTPError as error:
-        return error.code, json.load(error)
-
-
-def test_a_machine_reads_runs(address: str, seeded: Seeded) -> None:
-    """/api/runs lists runs newest first by the filters given, and /api/runs/ID adds the cases."""
-    status, found = get(f"{address}/api/runs?suite=golden&backend=mem0&status=whole&limit=2")
-    assert status == 200
-    assert [run["backend"] for run in found["runs"]] == ["mem0", "mem0"]
-    assert found["total"] == 36
-    status, run = get(f"{address}/api/runs/{found['runs'][0]['id']}")
-    assert status == 200
-    assert len(run["cases"]) == 29
-
-
-@pytest.mark.parametrize(
-    ("where", "status", "says"),
-    [
-        ("/api/nothing", 404, "/api/runs"),
-        ("/api", 404, "/api/runs"),
-        ("/api/runs/999999", 404, "no run 999999"),
-        ("/api/runs?limit=many", 400, "limit"),
-    ],
-)
-def test_a_wrong_call_gets_an_answer_in_json(where: str, status: int, says: str, address: str) -> None:
-    """Unknown paths and bad values are answered by status and words, not by the page."""
-    code, answer = get(address + where)
-    assert code == status
-    assert says in answer["error"]
-
-
-def test_health_tells_record_and_collector(address: str) -> None:
-    """/healthz reads the record and gives the age of the collector's heartbeat."""
-    status, answer = get(f"{address}/healthz")
-    assert (status, answer["ok"]) == (200, True)
-    assert answer["collector_heartbeat_age_s"] >= 0
-
-
-def test_health_fails_with_the_record(tmp_path: Path) -> None:
-    """/healthz answers 503 while the record cannot be read, and so does the API."""
-    (tmp_path / "bad.db").write_text("this is not a database, however long one reads on in it, line by line")
-    with served(f"sqlite:///{tmp_path}/bad.db", tmp_path) as at_:
-        for where in ("/healthz", "/api/runs"):
-            status, answer = get(at_ + where)
-            assert status == 503
-            assert "bad.db" in answer["error"]
-
-
-def test_large_answers_are_packed(address: str) -> None:
-    """Scripts of megabytes leave compressed."""
-    with urllib.request.urlopen(f"{address}/") as answer:
-        script = re.search(r'src="\.?/?(static/js/index\.[^"]+\.js)"', answer.read().decode())
-    assert script is not None
-    request = urllib.request.Request(f"{address}/{script[1]}", headers={"Accept-Encoding": "gzip"})
-    with urllib.request.urlopen(request) as answer:
-        assert answer.headers["Content-Encoding"] == "gzip"

@@ -66,6 +66,13 @@ def test_the_record_is_made_where_there_is_none(open_page: Open, tmp_path: Path)
     assert (tmp_path / "new.db").exists()
 
 
+@pytest.mark.parametrize("page", ["run", "case"])
+@pytest.mark.parametrize("run", ["0", "-1", "1e3", "٣", str(10**30), "9" * 5000])
+def test_a_number_that_names_nothing(page: str, run: str, open_page: Open, tmp_path: Path) -> None:
+    """Whatever stands for a run in an address, the page says that there is none."""
+    assert title(open_page(page, f"sqlite:///{tmp_path}/new.db", run=run)) == f"There is no such {page}"
+
+
 # Broken ---------------------------------------------------------------------------------------------------
 
 
@@ -123,7 +130,7 @@ def test_the_overview_shows_what_runs(open_page: Open, seeded: Seeded) -> None:
 def test_what_went_wrong_is_said(
     page: str, seeded_first: bool, open_page: Open, seeded: Seeded, tmp_path: Path
 ) -> None:
-    """Warnings and errors of the last day are counted and told, newest first; what is older or usual is not."""
+    """Warnings and errors of the last day are counted and told, newest first; nothing else is."""
     if seeded_first:
         shutil.copy(seeded.path, tmp_path / "copy.db")
     database = open_database(f"sqlite:///{tmp_path}/copy.db")
