@@ -27,9 +27,9 @@ Only = Literal["all", "lost", "errors", "skipped"]
 
 class CaseRow(NamedTuple):
     """A case of a run, its trials folded. `passed`: in more than half of the trials that could be judged,
-    None where none could. `status`: error where any trial failed, skipped where all were. `failure` and
-    `first_hit` (the text that came back first) are of the first trial that has one; `latency_ms` and
-    `scores` are means over the trials, `attempts` their sum."""
+    None where none could. `status`: error where any trial failed, skipped where all were. `failure` (None
+    of a case that passed) and `first_hit` (the text that came back first) are of the first trial that has
+    one; `latency_ms` and `scores` are means over the trials, `attempts` their sum."""
 
     case_id: int
     case: str
@@ -113,13 +113,13 @@ class _Result(NamedTuple):
     returned_n: int | None
 
 
-def run_cases(db: Database, run_id: int, *, only: Only = "all") -> list[CaseRow]:
+def run_cases(db: Database, run_id: int, *, only: Only = "all", with_hits: bool = True) -> list[CaseRow]:
     """The cases of a run in the order in which the suite got them. only: lost (judged and not passed),
-    errors, skipped."""
+    errors, skipped. Without hits `first_hit` is None: they are half of the work."""
     with db.read() as connection:
         results = _results(connection, run_id)
         scores = _scores(connection, run_id)
-        hits = _first_hits(connection, run_id)
+        hits = _first_hits(connection, run_id) if with_hits else {}
     folded = [
         _fold(list(group), scores, hits) for _, group in groupby(results, lambda result: result.case_id)
     ]
@@ -170,14 +170,14 @@ def _scores(connection: Connection, run_id: int, case_id: int | None = None) -> 
 
 
 def _first_hits(connection: Connection, run_id: int) -> dict[int, str]:
-    """Result id -> text of the hit that came first."""
+    """Result id -> text of the hit that came first, taken out by the database: the rest may be megabytes."""
+    text = sa.type_coerce(m.detail.c.content, sa.JSON)["hits", 0, "text"].as_string()
     query = (
-        sa.select(m.detail.c.case_result_id, m.detail.c.content)
+        sa.select(m.detail.c.case_result_id, text)
         .join(m.case_result, m.case_result.c.id == m.detail.c.case_result_id)
-        .where(m.case_result.c.run_id == run_id)
+        .where(m.case_result.c.run_id == run_id, text.is_not(None))
     )
-    rows = connection.execute(query)
-    return {result_id: content["hits"][0]["text"] for result_id, content in rows if content.get("hits")}
+    return {result_id: hit for result_id, hit in connection.execute(query)}
 
 
 def _fold(
@@ -187,6 +187,7 @@ def _fold(
     found = [scores.get(trial.id, {}) for trial in trials]
     judged = [values["pass"] for values in found if "pass" in values]
     passes = sum(value > 0.5 for value in judged)
+    passed = 2 * passes > len(judged) if judged else None
     return CaseRow(
         case_id=first.case_id,
         case=first.case,
@@ -194,8 +195,8 @@ def _fold(
         critical=first.critical,
         query=first.query,
         status=_folded_status([trial.status for trial in trials]),
-        passed=2 * passes > len(judged) if judged else None,
-        failure=_first(trial.failure for trial in trials),
+        passed=passed,
+        failure=None if passed else _first(trial.failure for trial in trials),
         latency_ms=_mean([trial.latency_ms for trial in trials if trial.latency_ms is not None]),
         attempts=sum(trial.attempts for trial in trials),
         returned_n=_first(trial.returned_n for trial in trials),

@@ -40,6 +40,7 @@ def test_cases_of_a_run_with_what_they_came_to(db: Database, seed: Seed) -> None
     )
     assert (rows["b"].failure, rows["b"].scores) == ("not stored", {"pass": 0.0, "recall@k": 0.5})
     assert (rows["c"].status, rows["c"].first_hit, rows["c"].scores) == ("error", None, {})
+    assert {row.first_hit for row in queries.run_cases(db, run_id, with_hits=False)} == {None}
     for only, expected in (("lost", ["b"]), ("errors", ["c"]), ("skipped", ["d"])):
         assert [row.case for row in queries.run_cases(db, run_id, only=only)] == expected  # type: ignore[arg-type]
 
@@ -71,6 +72,7 @@ def test_trials_are_folded(db: Database, seed: Seed) -> None:
     ]
     assert [row.status for row in rows.values()] == ["ok", "ok", "error", "error"]
     assert (rows["b"].scores["pass"], rows["b"].attempts, rows["b"].failure) == (1 / 3, 3, "not stored")
+    assert [row.failure for row in rows.values()] == [None, "not stored", None, "not stored"]
 
 
 def test_one_case_in_each_trial_with_what_came_back(db: Database, seed: Seed) -> None:
