@@ -11,18 +11,27 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
+
+from collectors.arguments import (
+    BAD,
+    USAGE,
+    Refused,
+    chosen,
+    existing,
+    moment,
+    pairs,
+    refuse_unknown,
+)
 
 if TYPE_CHECKING:
     from collectors.runs import Stop
     from store.database import Database
     from store.settings import Settings
 
-BAD, USAGE, NO_ANSWER = 1, 2, 3
 STATUSES = ["running", "whole", "invalid", "void", "interrupted"]
 
 app = typer.Typer(
@@ -44,14 +53,6 @@ Backends = Annotated[
 ]
 Tag = Annotated[str, typer.Option(help="Only the cases that bear this tag.")]
 Meta = Annotated[list[str] | None, typer.Option(help="KEY=VALUE kept with the run; may be given again.")]
-
-
-class Refused(Exception):
-    """What a command will not do; `code` is the exit code."""
-
-    def __init__(self, message: str, code: int = USAGE) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 class State(NamedTuple):
@@ -84,10 +85,14 @@ def main() -> None:
 
 
 def _explain(error: Exception) -> int:
+    from traceback import format_exception
+
+    from store.hiding import redacted
+
     if _given.debug:
-        raise error
-    say(f"memtrend: {str(error) or type(error).__name__}")
-    if not _is_expected(error):
+        say(redacted("".join(format_exception(error))))
+    say(f"memtrend: {redacted(str(error)) or type(error).__name__}")
+    if not _is_expected(error) and not _given.debug:
         say(f"({type(error).__name__}; memtrend --debug shows where)")
     if isinstance(error, Refused):
         return error.code
@@ -140,41 +145,6 @@ def print_json(document: Any) -> None:
 def say(text: str) -> None:
     """For a person, so on stderr: stdout is for data."""
     typer.echo(text, err=True)
-
-
-def chosen(asked: list[str] | None, known: list[str], what: str) -> list[str]:
-    """The names asked for, or all that are known. Refuses one that is not."""
-    for name in asked or ():
-        if name not in known:
-            raise Refused(f"unknown {what} {name!r}; known: {', '.join(dict.fromkeys(known))}")
-    return list(dict.fromkeys(asked)) if asked else known
-
-
-def refuse_unknown(db: Database, of: Settings, suites: list[str] | None, backends: list[str] | None) -> None:
-    """Names that neither the configuration nor an earlier run knows."""
-    from collectors.configured import backend_names, suite_names
-    from store import queries
-
-    chosen(suites, [*suite_names(of), *(row.name for row in queries.suites(db))], "suite")
-    chosen(backends, [*backend_names(of), *(row.name for row in queries.backends(db))], "backend")
-
-
-def existing(db: Database, run_ids: list[int]) -> list[int]:
-    """The ids, each of which is a run's."""
-    from store import queries
-
-    for run_id in run_ids:
-        if queries.run(db, run_id) is None:
-            raise Refused(f"no run {run_id}; memtrend runs lists them", NO_ANSWER)
-    return run_ids
-
-
-def pairs(given: list[str] | None) -> dict[str, str]:
-    split = [text.partition("=") for text in given or ()]
-    for key, sign, _ in split:
-        if not key or not sign:
-            raise Refused(f"--meta {key}: should be KEY=VALUE")
-    return {key: value for key, _, value in split}
 
 
 @contextmanager
@@ -313,16 +283,6 @@ def mark(
 
     with database() as db:
         typer.echo(f"mark {writes.add_mark(db, text, moment(at), meta=pairs(meta))}: {text}")
-
-
-def moment(text: str | None) -> datetime | None:
-    if text is None:
-        return None
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise Refused(f"{text!r} should be a date or time such as 2026-03-04T09:30+01:00") from None
-    return at.astimezone() if at.tzinfo is None else at
 
 
 # Reading

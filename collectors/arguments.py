@@ -1,0 +1,65 @@
+"""What a command was asked for: checked before anything is done, refused in a sentence with an exit code."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from store.database import Database
+    from store.settings import Settings
+
+BAD, USAGE, NO_ANSWER = 1, 2, 3
+
+
+class Refused(Exception):
+    """What a command will not do; `code` is the exit code."""
+
+    def __init__(self, message: str, code: int = USAGE) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def chosen(asked: list[str] | None, known: list[str], what: str) -> list[str]:
+    """The names asked for, or all that are known. Refuses one that is not."""
+    for name in asked or ():
+        if name not in known:
+            raise Refused(f"unknown {what} {name!r}; known: {', '.join(dict.fromkeys(known))}")
+    return list(dict.fromkeys(asked)) if asked else known
+
+
+def refuse_unknown(db: Database, of: Settings, suites: list[str] | None, backends: list[str] | None) -> None:
+    """Names that neither the configuration nor an earlier run knows."""
+    from collectors.configured import backend_names, suite_names
+    from store import queries
+
+    chosen(suites, [*suite_names(of), *(row.name for row in queries.suites(db))], "suite")
+    chosen(backends, [*backend_names(of), *(row.name for row in queries.backends(db))], "backend")
+
+
+def existing(db: Database, run_ids: list[int]) -> list[int]:
+    """The ids, each of which is a run's."""
+    from store import queries
+
+    for run_id in run_ids:
+        if queries.run(db, run_id) is None:
+            raise Refused(f"no run {run_id}; memtrend runs lists them", NO_ANSWER)
+    return run_ids
+
+
+def pairs(given: list[str] | None) -> dict[str, str]:
+    split = [text.partition("=") for text in given or ()]
+    for key, sign, _ in split:
+        if not key or not sign:
+            raise Refused(f"--meta {key}: should be KEY=VALUE")
+    return {key: value for key, _, value in split}
+
+
+def moment(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise Refused(f"{text!r} should be a date or time such as 2026-03-04T09:30+01:00") from None
+    return at.astimezone() if at.tzinfo is None else at
