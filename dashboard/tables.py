@@ -17,14 +17,25 @@ from store.metrics import METRICS
 from store.queries import CaseRow, RunRow
 
 ALL_SUITES = "all suites"
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What a cell begins with that a spreadsheet computes."""
 
 
 def download(label: str, file_name: str, frame: Callable[[], pd.DataFrame]) -> None:
     """A table to take along. It is made when it is asked for."""
     st.download_button(
-        label, data=lambda: frame().to_csv(index=False).encode(), file_name=file_name, mime="text/csv",
-        icon=":material/download:", on_click="ignore", type="tertiary",
+        label, data=lambda: csv(frame()), file_name=file_name, mime="text/csv", icon=":material/download:",
+        on_click="ignore", type="tertiary",
     )  # fmt: skip
+
+
+def csv(frame: pd.DataFrame) -> bytes:
+    """A table as CSV in which no text is a formula: spreadsheets run what begins like one."""
+    return frame.map(_inert).to_csv(index=False).encode()
+
+
+def _inert(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
 def marker(style: Style) -> str:
