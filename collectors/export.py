@@ -21,7 +21,7 @@ def write_csv(
     writer = csv.DictWriter(file, queries.EXPORTED)
     writer.writeheader()
     written = 0
-    for row in queries.export_cases(db, run_ids=run_ids, suites=suites, backends=backends):
+    for row in queries.export_cases(db, ids=run_ids, suites=suites, backends=backends):
         writer.writerow(row)
         written += 1
     return written

@@ -26,14 +26,13 @@ from dashboard import addresses
 from store import queries, shapes
 from store.database import Database, open_database
 from store.errors import StoreError
+from store.queries import RunFilter
 from store.settings import SettingsError, load_settings
 
 HERE = Path(__file__).parent
 COLLECTOR = "collector"
 LARGEST_PAGE = 500
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
-
-_FILTERS = {"suites": "suite", "backends": "backend", "statuses": "status"}
 
 
 @lru_cache(maxsize=1)
@@ -61,9 +60,10 @@ def runs(request: Request) -> JSONResponse:
         limit, offset = _number(request, "limit", 20), _number(request, "offset", 0)
     except ValueError as error:
         return JSONResponse({"error": str(error)}, 400)
-    chosen: dict[str, Any] = {
-        key: request.query_params.getlist(name) or None for key, name in _FILTERS.items()
-    }
+    given = request.query_params.getlist
+    chosen = RunFilter(
+        suites=given("suite") or None, backends=given("backend") or None, statuses=given("status") or None
+    )
     rows = queries.runs(_database(), **chosen, limit=min(limit, LARGEST_PAGE), offset=offset)
     total = queries.count_runs(_database(), **chosen)
     return JSONResponse({**shapes.run_list(rows), "total": total})

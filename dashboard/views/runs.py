@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -13,7 +13,7 @@ import streamlit as st
 from dashboard import data, navigation, parts, tables
 from dashboard.parts import plain
 from store import queries, words, writes
-from store.queries import RunRow
+from store.queries import RunFilter, RunRow
 from store.records import RequestRow
 
 PAGE = 20
@@ -23,21 +23,12 @@ OPEN_REQUESTS = ("queued", "claimed")
 KEPT_REQUESTS = timedelta(minutes=10)
 
 
-class Filters(NamedTuple):
-    """As `queries.runs` takes them; None is all."""
-
-    suites: list[str] | None
-    backends: list[str] | None
-    statuses: list[str] | None
-    text: str | None
-
-
 def page() -> None:
     heading = st.container()
     live = bool(data.now(queries.progress) or _open_requests())
     st.fragment(_live, run_every=1.5 if live else 5)(live)
     chosen = _filters()
-    total = data.ask(queries.count_runs, **chosen._asdict())
+    total = data.ask(queries.count_runs, **chosen)
     with heading:
         _title()
     if not total:
@@ -45,7 +36,7 @@ def page() -> None:
         return
     slot = st.empty()
     shown = _pager(total, chosen)
-    rows = data.ask(queries.runs, **chosen._asdict(), limit=PAGE, offset=(shown - 1) * PAGE)
+    rows = data.ask(queries.runs, **chosen, limit=PAGE, offset=(shown - 1) * PAGE)
     with slot:
         _table(rows)
 
@@ -60,8 +51,8 @@ def _title() -> None:
     parts.title(finding, parts.newest(recent) or (newest and newest.started_at))
 
 
-def _empty(chosen: Filters) -> None:
-    if any(chosen):
+def _empty(chosen: RunFilter) -> None:
+    if any(chosen.values()):
         st.markdown("No run fits these filters.")
         return
     st.markdown("The first run appears here while it goes on:")
@@ -118,7 +109,7 @@ def _request(request: RequestRow) -> None:
 # Filters --------------------------------------------------------------------------------------------------
 
 
-def _filters() -> Filters:
+def _filters() -> RunFilter:
     quiet: dict[str, Any] = {"label_visibility": "collapsed", "bind": "query-params"}
     suites = [suite.name for suite in data.ask(queries.suites)]
     backends = [backend.name for backend in data.ask(queries.backends)]
@@ -129,7 +120,7 @@ def _filters() -> Filters:
         text = st.text_input("Search", key="q", placeholder="run, trigger, commit", width=170, **quiet)
         st.space("stretch")
         _run_now(suites, backends)
-    return Filters(
+    return RunFilter(
         suites=None if suite == tables.ALL_SUITES else [suite],
         backends=list(names) or None,
         statuses=None if state == ANY else [state],
@@ -165,7 +156,7 @@ def _ask(suite: str, backend: str, trials: int) -> None:
 # Table ----------------------------------------------------------------------------------------------------
 
 
-def _pager(total: int, chosen: Filters) -> int:
+def _pager(total: int, chosen: RunFilter) -> int:
     pages = max((total + PAGE - 1) // PAGE, 1)
     with st.container(horizontal=True, vertical_alignment="center"):
         note = st.empty()
@@ -178,9 +169,9 @@ def _pager(total: int, chosen: Filters) -> int:
     return int(shown)
 
 
-def _every(chosen: Filters) -> pd.DataFrame:
+def _every(chosen: RunFilter) -> pd.DataFrame:
     """Every run that fits the filters, not those of this page alone."""
-    return tables.runs_csv(data.now(queries.runs, **chosen._asdict(), limit=None))
+    return tables.runs_csv(data.now(queries.runs, **chosen, limit=None))
 
 
 def _table(rows: Sequence[RunRow]) -> None:

@@ -37,6 +37,7 @@ from store.queries.results import (
     stored_answers,
 )
 from store.queries.runs import (
+    RunFilter,
     RunRow,
     TagRow,
     count_runs,
@@ -92,6 +93,7 @@ __all__ = [
     "MarkRow",
     "OverviewRow",
     "Rolled",
+    "RunFilter",
     "RunRow",
     "ScheduleRow",
     "StoredAnswer",

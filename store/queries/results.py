@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -15,7 +15,7 @@ from store import models as m
 from store.database import Database
 from store.metrics import METRIC_NAMES, METRICS
 from store.queries.common import is_whole, suite_id
-from store.queries.runs import RunRow, runs
+from store.queries.runs import RunFilter, RunRow, runs
 
 if TYPE_CHECKING:
     from store import rollups
@@ -177,7 +177,7 @@ def _first_hits(connection: Connection, run_id: int) -> dict[int, str]:
         .join(m.case_result, m.case_result.c.id == m.detail.c.case_result_id)
         .where(m.case_result.c.run_id == run_id, text.is_not(None))
     )
-    return {result_id: hit for result_id, hit in connection.execute(query)}
+    return dict(connection.execute(query).tuples().all())
 
 
 def _fold(
@@ -389,17 +389,10 @@ EXPORTED = (
 """The keys of an exported row."""
 
 
-def export_cases(
-    db: Database,
-    *,
-    run_ids: Iterable[int] | None = None,
-    suites: Sequence[str] | None = None,
-    backends: Sequence[str] | None = None,
-    since: datetime | None = None,
-) -> Iterator[dict[str, Any]]:
-    """One flat row a result, without texts, newest run first, with the keys `EXPORTED`. `tags` are joined
-    by `;`, metrics are None where they do not apply. One run is in memory at a time."""
-    for run in runs(db, suites=suites, backends=backends, since=since, ids=run_ids, limit=None):
+def export_cases(db: Database, **chosen: Unpack[RunFilter]) -> Iterator[dict[str, Any]]:
+    """One flat row a result of the runs chosen, without texts, newest run first, with the keys `EXPORTED`.
+    `tags` are joined by `;`, metrics are None where they do not apply. One run is in memory at a time."""
+    for run in runs(db, limit=None, **chosen):
         with db.read() as connection:
             results = _results(connection, run.id)
             scores = _scores(connection, run.id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -55,39 +55,31 @@ class TagRow(NamedTuple):
     high: float | None
 
 
+class RunFilter(TypedDict, total=False):
+    """Which runs: those that fit all that is given; None is as if not given. `text` looks into suite,
+    backend, trigger, subset, reason and meta, or is a run's id; `since` is of the start."""
+
+    suites: Sequence[str] | None
+    backends: Sequence[str] | None
+    statuses: Sequence[str] | None
+    text: str | None
+    since: datetime | None
+    ids: Iterable[int] | None
+
+
 def runs(
-    db: Database,
-    *,
-    suites: Sequence[str] | None = None,
-    backends: Sequence[str] | None = None,
-    statuses: Sequence[str] | None = None,
-    text: str | None = None,
-    since: datetime | None = None,
-    ids: Iterable[int] | None = None,
-    limit: int | None = 20,
-    offset: int = 0,
+    db: Database, *, limit: int | None = 20, offset: int = 0, **chosen: Unpack[RunFilter]
 ) -> list[RunRow]:
-    """Runs by every filter given, newest first. `text` looks into suite, backend, trigger, subset, reason
-    and meta, or is a run's id; `since` is of the start; `limit` None is all."""
-    where = _filters(suites, backends, statuses, text, since, ids)
+    """Runs by every filter given, newest first; `limit` None is all."""
     with db.read() as connection:
-        return select_runs(connection, where, limit, offset)
+        return select_runs(connection, _conditions(chosen), limit, offset)
 
 
-def count_runs(
-    db: Database,
-    *,
-    suites: Sequence[str] | None = None,
-    backends: Sequence[str] | None = None,
-    statuses: Sequence[str] | None = None,
-    text: str | None = None,
-    since: datetime | None = None,
-    ids: Iterable[int] | None = None,
-) -> int:
+def count_runs(db: Database, **chosen: Unpack[RunFilter]) -> int:
     """How many runs `runs` has to give."""
-    where = _filters(suites, backends, statuses, text, since, ids)
     with db.read() as connection:
-        count: int = connection.execute(_from_runs(sa.func.count()).where(*where)).scalar_one()
+        query = _from_runs(sa.func.count()).where(*_conditions(chosen))
+        count: int = connection.execute(query).scalar_one()
         return count
 
 
@@ -204,26 +196,19 @@ def _metrics(connection: Connection, run_ids: Sequence[int]) -> dict[int, dict[s
     return metrics
 
 
-def _filters(
-    suites: Sequence[str] | None,
-    backends: Sequence[str] | None,
-    statuses: Sequence[str] | None,
-    text: str | None,
-    since: datetime | None,
-    ids: Iterable[int] | None,
-) -> list[sa.ColumnElement[bool]]:
+def _conditions(chosen: RunFilter) -> list[sa.ColumnElement[bool]]:
     wanted = (
-        (m.suite.c.name, suites),
-        (m.backend.c.name, backends),
-        (shown_status(), statuses),
-        (m.run.c.id, ids),
+        (m.suite.c.name, chosen.get("suites")),
+        (m.backend.c.name, chosen.get("backends")),
+        (shown_status(), chosen.get("statuses")),
+        (m.run.c.id, chosen.get("ids")),
     )
     where: list[sa.ColumnElement[bool]] = [
         column.in_(list(values)) for column, values in wanted if values is not None
     ]
-    if since is not None:
+    if since := chosen.get("since"):
         where.append(m.run.c.started_at >= since)
-    if text:
+    if text := chosen.get("text"):
         where.append(_mentions(text))
     return where
 

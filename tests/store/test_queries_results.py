@@ -172,6 +172,6 @@ def test_export_is_flat_and_without_texts(db: Database, seed: Seed) -> None:
     )
     assert "first for" not in repr(rows)
     assert "what of" not in repr(rows)
-    assert {row["run"] for row in queries.export_cases(db, run_ids=[old])} == {old}
+    assert {row["run"] for row in queries.export_cases(db, ids=[old])} == {old}
     assert {row["run"] for row in queries.export_cases(db, backends=["dense"])} == {new}
     assert list(queries.export_cases(db, suites=["other"])) == []
