@@ -154,7 +154,7 @@ class Instance:
         self, config: BackendConfig, open: Callable[[BackendConfig], Backend] = open_backend
     ) -> None:
         self.config, self._open = config, open
-        self._slot = _Slot()
+        self._slot, self._changing = _Slot(), threading.Lock()
 
     def handle(self) -> Backend:
         slot = self._slot
@@ -163,11 +163,16 @@ class Instance:
                 slot.backend = self._open(self.config)
             return slot.backend
 
-    def abandon(self) -> None:
-        self._slot = _Slot()
+    def abandon(self, hung: Backend | None) -> None:
+        """Hand out another handle than the one that hangs, None when it hangs in its opening. One that was
+        opened since, for another scenario, stays."""
+        with self._changing:
+            if self._slot.backend is hung:
+                self._slot = _Slot()
 
     def close(self) -> None:
-        slot, self._slot = self._slot, _Slot()
+        with self._changing:
+            slot, self._slot = self._slot, _Slot()
         if slot.backend is not None:
             slot.backend.close()
 

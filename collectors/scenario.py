@@ -117,6 +117,7 @@ class _Player:
     line: Line
     known: dict[str, Diagnosis]
     backend: Backend = field(init=False)
+    opened: Backend | None = None
     played: Played = field(default_factory=Played)
     history: History = field(default_factory=History)
     session: str | None = None
@@ -127,20 +128,24 @@ class _Player:
     def run(self, scenario: Scenario) -> Exception | None:
         """Play the scenario; the error that a replay may mend, if there was one."""
         try:
-            self.backend = self._change(self.instance.handle).value
+            self._open()
             self._play(scenario)
         except _ChangeFailed as failed:
             self._fail(scenario, failed.cause)
             return failed.cause
         except CallTimeout as late:
-            self.instance.abandon()
+            self.instance.abandon(self.opened)
             self._fail(scenario, late)
         except _DiagnosisHung as hung:
-            self.instance.abandon()
+            self.instance.abandon(self.opened)
             return hung
         finally:
             self.line.close()
         return None
+
+    def _open(self) -> None:
+        self.opened = None  # while it is being opened, there is none that could hang
+        self.opened = self.backend = self._change(self.instance.handle).value
 
     def _play(self, scenario: Scenario) -> None:
         if all(self._lacks(probe) for probe in scenario.probes):
@@ -182,7 +187,7 @@ class _Player:
             case Reopen():
                 self._settle()
                 self._change(self.instance.close)
-                self.backend = self._change(self.instance.handle).value
+                self._open()
             case Probe():
                 raise AssertionError("a probe is asked, not done")
 

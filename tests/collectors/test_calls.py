@@ -209,12 +209,14 @@ def test_one_handle():
 
 
 def test_abandoned():
-    """After a hang the next one who asks gets a new handle; close closes that one."""
+    """After a hang the next one who asks gets a new handle, once; close closes that one."""
     instance = Instance(config())
     first = instance.handle()
-    instance.abandon()
+    instance.abandon(first)
     second = instance.handle()
     assert second is not first
+    instance.abandon(first)
+    assert instance.handle() is second, "one that was opened since is no other scenario's to drop"
     instance.close()
     assert instance.handle() is not second
 
@@ -225,7 +227,7 @@ def test_opening_that_hangs(impatient):
     instance = Instance(config(), lambda _config: next(doors)())
     with pytest.raises(CallTimeout):
         impatient(instance.handle)
-    instance.abandon()
+    instance.abandon(None)
     assert isinstance(instance.handle(), Shelf)
 
 
