@@ -125,7 +125,7 @@ def scenario_outcome(scenario: str, trial: int, played: Played) -> ScenarioOutco
         ingest_tokens=played.ingest.tokens,
         money=played.ingest.money + asking,
         attempts=played.attempts,
-        error=played.error or played.settle_error,
+        error="; ".join(filter(None, (played.error or played.settle_error, played.left))) or None,
         cases=tuple(case_outcome(answer, trial) for answer in played.answers),
     )
 

@@ -30,6 +30,10 @@ from collectors.suite import (
 )
 
 
+DROP_S = 5.0
+"""How long the dropping of a namespace may take, once its scenario has ended."""
+
+
 @dataclass(frozen=True, slots=True)
 class CallLimits:
     """`timeout_s` of each call; `attempts` at a call, and at a scenario whose planting failed;
@@ -55,7 +59,7 @@ class Answer(NamedTuple):
 @dataclass(slots=True)
 class Played:
     """What one scenario gave. Times are in ms and of the replay that counted; `error` is why the rest of
-    the scenario could not be played."""
+    the scenario could not be played, `left` why its namespace is left behind."""
 
     answers: list[Answer] = field(default_factory=list)
     plants: int = 0
@@ -65,6 +69,7 @@ class Played:
     attempts: int = 1
     error: str | None = None
     settle_error: str | None = None
+    left: str | None = None
 
 
 class _ChangeFailed(Exception):
@@ -91,9 +96,10 @@ def play(
     So does a diagnosis that hung before the last question, since it must change no answer: what else than
     planting again brings an open store back that lives in memory? That replay diagnoses nothing more, and
     is no attempt. Raises `Stopped`; every other failure is in what it returns."""
-    limits, number, known = limits or CallLimits(), 1, dict[str, Diagnosis]()
+    limits, stop = limits or CallLimits(), stop or threading.Event()
+    number, known = 1, dict[str, Diagnosis]()
     while True:
-        line = Line(limits.timeout_s, stop or threading.Event())
+        line = Line(limits.timeout_s, stop)
         player = _Player(instance, namespace, limits, line, known)
         cause = player.run(scenario)
         player.played.attempts = number
@@ -102,14 +108,35 @@ def play(
         elif cause is not None and is_transient(cause) and number < limits.attempts:
             number += 1
         else:
-            return player.played
+            break
+    if player.began:
+        player.played.left = _not_dropped(instance, namespace, Line(min(limits.timeout_s, DROP_S), stop))
+    return player.played
+
+
+def _not_dropped(instance: Instance, namespace: str, line: Line) -> str | None:
+    """Drop the namespace, after a hang by a handle opened anew: one that is left costs space, not truth.
+    Why it could not be dropped, None when it was."""
+    opened = None
+    try:
+        backend = opened = line(instance.handle).value
+        line(lambda: backend.reset(Scope(namespace)))
+    except Stopped:
+        raise
+    except Exception as error:  # noqa: BLE001  an adapter may raise anything, and the answers are in
+        if isinstance(error, CallTimeout):
+            instance.abandon(opened)
+        return f"namespace {namespace} is left behind: {describe(error)}"
+    finally:
+        line.close()
+    return None
 
 
 @dataclass(slots=True)
 class _Player:
     """One pass over a scenario's steps. `known` are the diagnoses made so far, by case, of earlier passes
     too; `missing` is the capability of a step that could not be done: no later probe of the scenario means
-    anything then; `hung`: a diagnosis does."""
+    anything then; `hung`: a diagnosis does; `began`: there is a namespace to drop."""
 
     instance: Instance
     namespace: str
@@ -124,6 +151,7 @@ class _Player:
     unsettled: bool = False
     missing: str | None = None
     hung: bool = False
+    began: bool = False
 
     def run(self, scenario: Scenario) -> Exception | None:
         """Play the scenario; the error that a replay may mend, if there was one."""
@@ -151,8 +179,8 @@ class _Player:
         if all(self._lacks(probe) for probe in scenario.probes):
             self.played.answers = [_skipped(probe, str(self._lacks(probe))) for probe in scenario.probes]
             return
-        box = Scope(self.namespace)
-        self._change(lambda: self.backend.reset(box))
+        self.began = True
+        self._change(lambda: self.backend.reset(Scope(self.namespace)))
         for step in scenario.steps:
             if self.hung:
                 raise _DiagnosisHung
@@ -160,7 +188,6 @@ class _Player:
                 self.played.answers.append(self._ask(step))
             else:
                 self._follow(step)
-        attempt(self.line, lambda: self.backend.reset(box), 1)  # a box left behind costs space, not truth
 
     # Changing the store
 

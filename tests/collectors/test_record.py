@@ -308,14 +308,17 @@ def test_a_scenario_is_recorded_whole():
 
 
 @pytest.mark.parametrize(
-    ("error", "settle_error", "status", "told"),
+    ("error", "settle_error", "left", "status", "told"),
     [
-        ("gone", None, "error", "gone"),
-        ("gone", "late", "error", "gone"),
-        (None, "did not settle", "ok", "did not settle"),
+        ("gone", None, None, "error", "gone"),
+        ("gone", "late", "box left", "error", "gone; box left"),
+        (None, "did not settle", None, "ok", "did not settle"),
+        (None, None, "box left", "ok", "box left"),
     ],
 )
-def test_a_scenario_says_what_went_wrong(error: str | None, settle_error: str | None, status: str, told: str):
+def test_a_scenario_says_what_went_wrong(
+    error: str | None, settle_error: str | None, left: str | None, status: str, told: str
+):
     """A scenario that broke off is an error; one that did not settle was asked all the same, and says so."""
-    outcome = scenario_outcome("one", 1, Played(error=error, settle_error=settle_error))
+    outcome = scenario_outcome("one", 1, Played(error=error, settle_error=settle_error, left=left))
     assert (outcome.status, outcome.error) == (status, told)

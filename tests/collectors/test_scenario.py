@@ -115,10 +115,25 @@ def test_hanging_door(started, tmp_path):
 
 
 def test_hanging_at_the_end(started):
-    """When only the cleaning up hangs, what was answered counts."""
+    """When only the cleaning up hangs, what was answered counts, and what is left behind is told."""
     steps = [plant("amber opens"), probe("amber")]
     played, _ = started("Clinging", steps, HASTY)
     assert (states(played), played.error) == (["ok"], None)
+    assert played.left == "namespace memtrend-test is left behind: no answer within 0.4 s"
+
+
+@pytest.mark.parametrize(
+    ("type", "steps", "options"),
+    [
+        ("Hanging", [plant("hang on a nail"), probe("amber")], {"verb": "remember"}),
+        ("StoresThenRaises", [plant("stumble opens"), probe("stumble")], {"once": False}),
+    ],
+)
+def test_nothing_is_left_of_a_failure(started, notes, type, steps, options):
+    """The namespace of a scenario that failed, or hung, is dropped as any other is."""
+    played, _ = started(type, steps, HASTY, **options)
+    assert (states(played), played.left) == (["error"], None)
+    assert notes.read_text().splitlines()[-1].split()[1] == "reset"
 
 
 # Failing
