@@ -22,7 +22,7 @@ class History:
     def follow(self, step: Step) -> None:
         match step:
             case Plant(memories):
-                self.held |= {memory.id: self._placed(memory) for memory in memories}
+                self.held |= {memory.id: self.placed(memory) for memory in memories}
             case Session(id):
                 self.session = id
             case Amend(id, text) if id in self.held:
@@ -35,7 +35,8 @@ class History:
             case _:
                 pass
 
-    def _placed(self, memory: Memory) -> Memory:
+    def placed(self, memory: Memory) -> Memory:
+        """With the session that it is planted in."""
         return memory if memory.session or not self.session else replace(memory, session=self.session)
 
     def _forget(self, ids: Iterable[str]) -> None:

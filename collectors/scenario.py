@@ -147,7 +147,6 @@ class _Player:
     opened: Backend | None = None
     played: Played = field(default_factory=Played)
     history: History = field(default_factory=History)
-    session: str | None = None
     unsettled: bool = False
     missing: str | None = None
     hung: bool = False
@@ -209,8 +208,8 @@ class _Player:
                 self._forget(ids)
             case ForgetUser(user):
                 self._change(lambda: self.backend.forget_user(Scope(self.namespace, user)))
-            case Session(id):
-                self.session = id
+            case Session():
+                pass  # the history remembers it
             case Reopen():
                 self._settle()
                 self._change(self.instance.close)
@@ -220,7 +219,7 @@ class _Player:
 
     def _plant(self, memories: tuple[Memory, ...]) -> None:
         """One `remember` for each run of memories of one user and session."""
-        placed = [m if m.session or not self.session else replace(m, session=self.session) for m in memories]
+        placed = map(self.history.placed, memories)
         for (user, session), group in groupby(placed, lambda memory: (memory.user, memory.session)):
             self._remember(Scope(self.namespace, user, session=session), tuple(group))
 
@@ -283,7 +282,7 @@ class _Player:
         return next(iter(sorted(probe.needs - self.backend.capabilities)), None)
 
     def _scope(self, probe: Probe) -> Scope:
-        session = None if probe.all_sessions else probe.session or self.session
+        session = None if probe.all_sessions else probe.session or self.history.session
         return Scope(self.namespace, probe.user, probe.domains, session)
 
     def _judged(self, probe: Probe, observation: Observation) -> Answer:
