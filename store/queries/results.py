@@ -171,13 +171,13 @@ def _scores(connection: Connection, run_id: int, case_id: int | None = None) -> 
 
 def _first_hits(connection: Connection, run_id: int) -> dict[int, str]:
     """Result id -> text of the hit that came first, taken out by the database: the rest may be megabytes."""
-    text = sa.type_coerce(m.detail.c.content, sa.JSON)["hits", 0, "text"].as_string()
+    text = sa.type_coerce(m.detail.c.content, sa.JSON)["hits", 0, "text"].as_string().label("text")
     query = (
         sa.select(m.detail.c.case_result_id, text)
         .join(m.case_result, m.case_result.c.id == m.detail.c.case_result_id)
         .where(m.case_result.c.run_id == run_id, text.is_not(None))
     )
-    return dict(connection.execute(query).tuples().all())
+    return {row.case_result_id: row.text for row in connection.execute(query)}
 
 
 def _fold(
