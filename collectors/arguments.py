@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from collectors.starter import unconfigured
 
 if TYPE_CHECKING:
     from store.database import Database
@@ -24,7 +27,9 @@ def chosen(asked: list[str] | None, known: list[str], what: str) -> list[str]:
     """The names asked for, or all that are known. Refuses one that is not."""
     for name in asked or ():
         if name not in known:
-            raise Refused(f"unknown {what} {name!r}; known: {', '.join(dict.fromkeys(known))}")
+            hint = unconfigured(Path(), name) if what == "backend" else None
+            said = f"unknown {what} {name!r}; known: {', '.join(dict.fromkeys(known))}"
+            raise Refused(f"{said}\n{hint}" if hint else said)
     return list(dict.fromkeys(asked)) if asked else known
 
 

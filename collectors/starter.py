@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -69,16 +70,16 @@ ADAPTER = '''\
 
 class {cls}:
     def __init__(self):
-        self.texts = []  # connect to your memory here
+        self.held = []  # connect to your memory here
 
-    def write(self, text):
-        self.texts.append(text)
+    def write(self, text, *, user):
+        self.held.append((user, text))
 
-    def search(self, query, k):
-        return self.texts[:k]  # the best k first: texts, (text, score) pairs, or dicts with id, text, score
+    def search(self, query, k, *, user):  # best first: texts, (text, score), dicts
+        return [text for owner, text in self.held if owner == user][:k]
 
     def count(self):
-        return len(self.texts)
+        return len(self.held)
 '''
 
 
@@ -104,22 +105,54 @@ def write_project(folder: Path) -> list[str]:
 
 
 def write_adapter(folder: Path, name: str) -> list[str]:
-    """Write an adapter for the backend NAME; lines for the user. Raises `BadName`, `AlreadyThere`."""
+    """Write an adapter for the backend NAME, and its section at the end of the folder's memtrend.toml if that
+    is there and has none; lines for the user. Raises `BadName`, `AlreadyThere`."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
         raise BadName(f"{name!r} should be a letter, then letters, digits, - and _")
-    module = name.replace("-", "_").lower()
+    module = _module(name)
     if find_spec(module):  # which would be imported instead of it
         module = f"our_{module}"
-    cls = "".join(part.capitalize() for part in module.split("_"))
     path = folder / f"{module}.py"
-    _write({path: ADAPTER.format(name=name, module=module, cls=cls)})
+    _write({path: ADAPTER.format(name=name, module=module, cls=_class(module))})
     return [
         f"wrote {path}",
-        "next, in memtrend.toml:",
-        f"  [backends.{name}]",
-        f'  type = "{module}:{cls}"',
+        *_configure(folder / "memtrend.toml", name, module),
         f"then: memtrend doctor {name}",
     ]
+
+
+def unconfigured(folder: Path, name: str) -> str | None:
+    """What to add to memtrend.toml for an adapter that `init` wrote and that is no backend yet."""
+    module = next(
+        (m for m in (_module(name), f"our_{_module(name)}") if (folder / f"{m}.py").is_file()), None
+    )
+    return f"{module}.py is here; add to memtrend.toml:\n{_section(name, module)}" if module else None
+
+
+def _module(name: str) -> str:
+    return name.replace("-", "_").lower()
+
+
+def _class(module: str) -> str:
+    return "".join(part.capitalize() for part in module.split("_"))
+
+
+def _section(name: str, module: str) -> str:
+    return f'[backends.{name}]\ntype = "{module}:{_class(module)}"'
+
+
+def _configure(config: Path, name: str, module: str) -> list[str]:
+    section = _section(name, module)
+    if not config.is_file():
+        return ["next, in memtrend.toml:", *(f"  {line}" for line in section.splitlines())]
+    before = config.read_text(encoding="utf-8")
+    after = f"{before.rstrip()}\n\n{section}\n"
+    try:
+        tomllib.loads(after)
+    except tomllib.TOMLDecodeError:  # the section is there already, or what is there is not TOML
+        return [f"{config} stays as it is; it needs:", *(f"  {line}" for line in section.splitlines())]
+    config.write_text(after, encoding="utf-8")
+    return [f"added [backends.{name}] to {config}"]
 
 
 def _write(files: dict[Path, str]) -> None:

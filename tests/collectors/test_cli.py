@@ -216,6 +216,31 @@ def test_own_adapter(tmp_path, ask):
     assert {"name", "ok", "detail", "advice"} == found[0].keys()
 
 
+def test_adapter_that_is_not_configured(folder, ask):
+    """Asked for a backend whose adapter lies there, memtrend gives the lines that are missing."""
+    ask(folder / "..", "init", "--backend", "notes", str(folder))
+    (folder / "memtrend.toml").write_text(CONFIG)
+    for command in ("doctor notes", "run --backend notes"):
+        ran = ask(folder, *command.split())
+        assert ran.returncode == 2
+        assert ran.stderr.splitlines() == [
+            "memtrend: unknown backend 'notes'; known: shelf, bare",
+            "notes.py is here; add to memtrend.toml:",
+            "[backends.notes]",
+            'type = "notes:Notes"',
+        ]
+
+
+def test_tour(tmp_path, ask):
+    """The tour of the README: after `init` and `init --backend ours`, `ours` is asked and gives an answer."""
+    ask(tmp_path, "init")
+    ask(tmp_path, "init", "--backend", "ours")
+    ran = memtrend(tmp_path, "run", "--suite", "mine", "--backend", "ours", "--json")
+    (run,) = one_document(ran)["runs"]
+    assert run["status"] == "whole"
+    assert 0 < run["metrics"]["pass"]["mean"] < 1
+
+
 # Exit codes
 
 

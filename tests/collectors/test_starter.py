@@ -92,8 +92,36 @@ def test_adapter(tmp_path, monkeypatch):
     (tmp_path / "memtrend.toml").write_text(section)
     found = {check.name: check for check in check_backend(configured(), "team-notes")}
     assert all(found[check.name].ok for check in ADAPTER_CHECKS), found
+    assert found["users"].ok
     assert not found["finds"].ok, "it is to be filled in"
     assert "settle must return only when" in found["finds"].advice
+
+
+def test_adapter_configured(project):
+    """An adapter becomes a backend of the memtrend.toml that is there, in which all else is kept."""
+    before = (project / "memtrend.toml").read_text()
+    assert write_adapter(project, "shed-notes") == [
+        f"wrote {project / 'shed_notes.py'}",
+        f"added [backends.shed-notes] to {project / 'memtrend.toml'}",
+        "then: memtrend doctor shed-notes",
+    ]
+    assert (project / "memtrend.toml").read_text().startswith(before)
+    assert configured().backends["shed-notes"].type == "shed_notes:ShedNotes"
+
+
+@pytest.mark.parametrize(
+    "there", ['[backends.notes]\ntype = "dense" # mine\n', "[backends", "backends = {}\n"]
+)
+def test_configuration_that_cannot_be_added_to(tmp_path, there):
+    """A section that is there is the user's, and what is not TOML, or would not be, is left alone."""
+    (tmp_path / "memtrend.toml").write_text(there)
+    told = write_adapter(tmp_path, "notes")
+    assert told[1:4] == [
+        f"{tmp_path / 'memtrend.toml'} stays as it is; it needs:",
+        "  [backends.notes]",
+        '  type = "notes:Notes"',
+    ]
+    assert (tmp_path / "memtrend.toml").read_text() == there
 
 
 @pytest.mark.parametrize(
