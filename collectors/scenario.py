@@ -58,13 +58,14 @@ class Answer(NamedTuple):
 
 @dataclass(slots=True)
 class Played:
-    """What one scenario gave. Times are in ms and of the replay that counted; `error` is why the rest of
+    """What one scenario gave. Times are in ms and of the replay that counted: `plant_ms` is None when nothing
+    was asked of the backend, `settle_ms` when it did not settle or never had to; `error` is why the rest of
     the scenario could not be played, `left` why its namespace is left behind."""
 
     answers: list[Answer] = field(default_factory=list)
     plants: int = 0
-    plant_ms: float = 0.0
-    settle_ms: float = 0.0
+    plant_ms: float | None = None
+    settle_ms: float | None = None
     ingest: Usage = field(default_factory=Usage)
     attempts: int = 1
     error: str | None = None
@@ -178,7 +179,7 @@ class _Player:
         if all(self._lacks(probe) for probe in scenario.probes):
             self.played.answers = [_skipped(probe, str(self._lacks(probe))) for probe in scenario.probes]
             return
-        self.began = True
+        self.began, self.played.plant_ms = True, 0.0
         self._change(lambda: self.backend.reset(Scope(self.namespace)))
         for step in scenario.steps:
             if self.hung:
@@ -226,7 +227,7 @@ class _Player:
     def _remember(self, scope: Scope, memories: tuple[Memory, ...]) -> None:
         usage, ms = self._change(lambda: self.backend.remember(scope, memories))
         self.played.plants += len(memories)
-        self.played.plant_ms += ms
+        self.played.plant_ms = (self.played.plant_ms or 0.0) + ms
         self.played.ingest += usage if isinstance(usage, Usage) else Usage()
 
     def _forget(self, ids: tuple[str, ...]) -> None:
@@ -255,9 +256,10 @@ class _Player:
             self.unsettled = False
             box = Scope(self.namespace)
             settled = attempt(self.line, lambda: self.backend.settle(box), self.limits.attempts)
-            self.played.settle_ms += settled.ms or 0.0
             if settled.error:
                 self.played.settle_error = describe(settled.error)
+            waited = (self.played.settle_ms or 0.0) + (settled.ms or 0.0)
+            self.played.settle_ms = None if self.played.settle_error else waited
 
     # Asking
 

@@ -33,12 +33,13 @@ class CaseRow(NamedTuple):
 
 
 class ScenarioRow(NamedTuple):
-    """What planting one scenario took. `money` includes the asking."""
+    """What planting one scenario took. `plant_ms` is None when nothing of it was played, `settle_ms` when it
+    did not settle or never had to; `money` includes the asking."""
 
     status: str
     plants: int
-    plant_ms: float
-    settle_ms: float
+    plant_ms: float | None
+    settle_ms: float | None
     ingest_calls: int
     ingest_tokens: int
     money: float
@@ -95,14 +96,14 @@ def _of_cases(values: Values, tag: str, members: set[str] | None) -> Iterator[Ro
 
 
 def _of_scenarios(rows: Iterable[ScenarioRow]) -> Iterator[Rollup]:
-    done = [row for row in rows if row.status == "ok"]
-    planted = [row for row in done if row.plants]
+    done = [(row, row.plant_ms) for row in rows if row.status == "ok" and row.plant_ms is not None]
+    planted = [(row, ms) for row, ms in done if row.plants]
     columns = {
-        "plant_ms": [row.plant_ms / row.plants for row in planted],
-        "settle_ms": [row.settle_ms for row in done],
-        "ingest_calls": [row.ingest_calls / row.plants for row in planted],
-        "ingest_tokens": [row.ingest_tokens / row.plants for row in planted],
-        "money": [row.money for row in done],
+        "plant_ms": [ms / row.plants for row, ms in planted],
+        "settle_ms": [row.settle_ms for row, _ in done if row.settle_ms is not None],
+        "ingest_calls": [row.ingest_calls / row.plants for row, _ in planted],
+        "ingest_tokens": [row.ingest_tokens / row.plants for row, _ in planted],
+        "money": [row.money for row, _ in done],
     }
     for name, column in columns.items():
         if column:

@@ -199,8 +199,9 @@ def test_broken_backend(started):
 
 
 def test_never_settling(started):
-    """A backend that never settles is asked all the same, and the reason is kept."""
+    """A backend that never settles is asked all the same, and the reason is kept: no wait becomes a 0."""
     played, _ = started("Unsettled", [plant("amber opens"), probe("amber")])
+    assert played.settle_ms is None
     assert (states(played), played.settle_error, played.error) == (["ok"], "not indexed after 2 s", None)
     assert played.answers[0].scores["pass"] == 1.0
 
@@ -258,8 +259,9 @@ def test_lacking_a_step(started, notes):
 
 def test_nothing_applies(started, notes):
     """A scenario none of whose questions applies is not planted."""
-    started("Bare", [plant("amber opens"), {"probe": "amber", "expect_ids": ["amber"]}])
+    played, _ = started("Bare", [plant("amber opens"), {"probe": "amber", "expect_ids": ["amber"]}])
     assert not notes.exists()
+    assert (played.plant_ms, played.settle_ms) == (None, None)
 
 
 def test_reopened(started, notes):

@@ -173,6 +173,16 @@ def test_one_time_has_no_interval():
 # Scenarios
 
 
+def test_what_was_not_played_or_did_not_settle_is_no_number():
+    """A scenario of which nothing applied enters nothing; one that did not settle has no wait of 0 ms."""
+    skipped = _scenario(0, plant_ms=None, settle_ms=None, money=0.0)
+    rolled = _rolled([], [_scenario(), _scenario(settle_ms=None), skipped])
+    assert {name: row.n for (name, _), row in rolled.items()} == {
+        "plant_ms": 2, "settle_ms": 1, "ingest_calls": 2, "ingest_tokens": 2, "money": 2,
+    }  # fmt: skip
+    assert rolled["settle_ms", EVERY].mean == 30.0
+
+
 def test_planting_is_reckoned_per_memory():
     """Time, calls and tokens are of one memory; settling and money are of one scenario."""
     rolled = _rolled([], [_scenario(), _scenario(plants=5, settle_ms=50.0, money=1.5)])
