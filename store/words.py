@@ -31,6 +31,8 @@ _LABELS = {
 }
 MANY_PROBLEMS = 100
 """Beyond which nobody counts."""
+SMALLEST = 0.01
+"""Times, counts and tokens below are noise of the clock or of the mean: no one compares them."""
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 FLAKY_FLIPS = 3
 
@@ -49,9 +51,11 @@ def amount(metric: str, value: float) -> str:
 
 
 def bare(metric: str, value: float) -> str:
-    """The value as a number alone, shares in per cent: "91.1", "312", "4.2"."""
+    """The value as a number alone, shares in per cent: "91.1", "312", "4.2", "<0.01"."""
     if METRICS[metric].unit == "share":
         return _minus(f"{value * 100:.1f}")
+    if METRICS[metric].unit != "USD" and 0 < value < SMALLEST:
+        return f"<{SMALLEST}"
     return _minus(f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.3g}")
 
 
@@ -80,6 +84,8 @@ def _size(metric: str, old: float, new: float) -> str:
     if METRICS[metric].unit == "share":
         return f"{abs(new - old) * 100:.1f}"
     largest = max(abs(old), abs(new))
+    if METRICS[metric].unit != "USD" and largest < SMALLEST:
+        return "0"
     decimals = min(max(2 - math.floor(math.log10(largest)), 0), 6) if largest else 0
     return f"{abs(new - old):,.{decimals}f}"
 
@@ -153,12 +159,18 @@ def part(subset: str) -> str:
 
 
 class Series(NamedTuple):
-    """A suite on a backend. `status` is that of the newest closed run, None before there is one."""
+    """A suite on a backend. `status` is that of the newest closed run, None before there is one. A floor is
+    a backend that no one should be proud to beat."""
 
     suite: str
     backend: str
     status: str | None
     running: bool = False
+    floor: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"the floor {self.backend}" if self.floor else self.backend
 
 
 def overview_title(series: Sequence[Series]) -> str:
@@ -170,18 +182,26 @@ def overview_title(series: Sequence[Series]) -> str:
     broken = [row for row in measured if row.status in PROBLEMS]
     if broken:
         return f"{_unmeasured(broken)}; {_rest(len(measured) - len(broken))}"
-    backends, suites = ({getattr(row, key) for row in measured} for key in ("backend", "suite"))
-    where = count(len(backends), "backend"), count(len(suites), "suite")
-    return f"{where[0]} measured on {where[1]}; no baseline yet, so no verdict"
+    where = count(len({row.suite for row in measured}), "suite")
+    return f"{_measured(measured)} measured on {where}; no baseline yet, so no verdict"
+
+
+def _measured(measured: Sequence[Series]) -> str:
+    """ "3 backends and two floors"."""
+    backends, floors = (
+        len({row.backend for row in measured if row.floor == floor}) for floor in (False, True)
+    )
+    told = [count(backends, "backend")] if backends else []
+    return listed([*told, *([f"{spelled(floors)} floor{'s' * (floors > 1)}"] if floors else [])])
 
 
 def _unmeasured(broken: Sequence[Series]) -> str:
-    backends = sorted({row.backend for row in broken})
+    backends = sorted({row.name for row in broken})
     if len(backends) == 1:
         suites = [row.suite for row in broken]
         return f"{backends[0]} could not be measured on {listed(suites)}"
     if len(broken) <= 3:
-        return listed([f"{row.backend} on {row.suite}" for row in broken]) + " could not be measured"
+        return listed([f"{row.name} on {row.suite}" for row in broken]) + " could not be measured"
     return f"{len(broken)} pairs of suite and backend could not be measured"
 
 

@@ -41,7 +41,7 @@ def _page(was_running: bool) -> None:
     if not rows:
         _empty()
         return
-    series = [_series(row, running) for row in rows if row.backend in parts.contenders()]
+    series = [_series(row, running) for row in rows]
     parts.title(words.overview_title(series), parts.newest(row.last_whole for row in rows))
     _facts(rows)
     parts.problems()
@@ -65,7 +65,8 @@ def _empty() -> None:
 
 def _series(row: OverviewRow, running: Sequence[RunRow]) -> words.Series:
     going = any((run.suite, run.backend) == (row.suite, row.backend) for run in running)
-    return words.Series(row.suite, row.backend, row.latest and row.latest.status, going)
+    floor = row.backend not in parts.contenders()
+    return words.Series(row.suite, row.backend, row.latest and row.latest.status, going, floor)
 
 
 # Above the cards ------------------------------------------------------------------------------------------

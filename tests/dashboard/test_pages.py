@@ -111,7 +111,7 @@ def test_a_mended_record_needs_no_restart(open_page: Open, tmp_path: Path) -> No
 def test_the_overview_tells_what_could_not_be_measured(open_page: Open, seeded: Seeded) -> None:
     """An invalid run is the overview's finding, with its reason, and the floors are words, not cards."""
     at = open_page("overview", seeded.url)
-    assert title(at) == "notes could not be measured on contract; the other nine were"
+    assert title(at) == "notes could not be measured on contract; the other 13 were"
     assert "5 of 14 answers were errors" in text(at)
     assert "floors: nothing" in text(at)
     assert "synthetic starter" in text(at)

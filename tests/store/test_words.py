@@ -32,6 +32,9 @@ def nights(outcomes: str) -> list[tuple[datetime, bool]]:
         ("recall_ms", 312.4, "312 ms"),
         ("recall_ms", 2.4712, "2.47 ms"),
         ("recall_ms", 12345.6, "12,346 ms"),
+        ("recall_ms", 0.00104, "<0.01 ms"),
+        ("recall_ms", 0.0, "0 ms"),
+        ("money", 0.00104, "$0.00104"),
         ("money", 0.0912, "$0.0912"),
         ("returned_n", 5.0, "5"),
         ("returned_tokens", 401.3, "401 tokens"),
@@ -67,7 +70,13 @@ def test_every_metric_has_words(metric: str, old: float, new: float) -> None:
 
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
-    [(0.2718, 0.2661, "−0.006 ms"), (312.0, 281.4, "−31 ms"), (2.0, 2.5, "+0.50 ms"), (0.0, 0.0, "±0 ms")],
+    [
+        (0.2718, 0.2661, "−0.006 ms"),
+        (312.0, 281.4, "−31 ms"),
+        (2.0, 2.5, "+0.50 ms"),
+        (0.0, 0.0, "±0 ms"),
+        (0.0011, 0.0084, "±0 ms"),
+    ],
 )
 def test_a_difference_is_no_finer_than_its_values(old: float, new: float, expected: str) -> None:
     """A difference has the decimals that the values are shown with."""
@@ -116,6 +125,22 @@ def test_lists_read_like_speech() -> None:
         (
             [Series("golden", "dense", "whole"), Series("golden", "mem0", "whole")],
             "2 backends measured on 1 suite; no baseline yet, so no verdict",
+        ),
+        (
+            [
+                Series(suite, name, "whole", floor=name in ("nothing", "everything"))
+                for suite in ("golden", "contract", "smoke")
+                for name in ("keyword", "dense", "hybrid", "nothing", "everything")
+            ],
+            "3 backends and two floors measured on 3 suites; no baseline yet, so no verdict",
+        ),
+        (
+            [Series("golden", "nothing", "whole", floor=True)],
+            "one floor measured on 1 suite; no baseline yet, so no verdict",
+        ),
+        (
+            [Series("golden", "nothing", "void", floor=True), Series("golden", "dense", "whole")],
+            "the floor nothing could not be measured on golden; the other one was",
         ),
         ([Series("golden", "dense", "void")], "dense could not be measured on golden; nothing else has run"),
         (
