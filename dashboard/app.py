@@ -3,6 +3,8 @@ opening."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import streamlit as st
 
 from dashboard import data, navigation, parts
@@ -15,11 +17,14 @@ PAGES = (
     ("runs", "Runs", "play_circle", "What happened?"),
     ("suites", "Suites", "fact_check", "Can the questions be trusted?"),
 )
+ICON = Path(__file__).parent / "icon.svg"
+"""A file of ours: the icons that Streamlit knows by name are fetched from afar when they stand in a tab."""
+
 HIDDEN = (("run", "Run", "list_alt"), ("case", "Case", "article"))
 
 
 def main() -> None:
-    st.set_page_config(page_title="memtrend", page_icon=":material/monitoring:", layout="wide")
+    st.set_page_config(page_title="memtrend", page_icon=ICON, layout="wide")
     st.logo(":material/monitoring:")
     page = st.navigation(_pages(), position="top")
     content, tail = st.container(), st.container()
