@@ -34,6 +34,7 @@ class Inquirer:
     backend: Backend
     attempts: int
     calls: int = 0
+    usage: Usage = Usage()
     hung: bool = False
 
     def diagnose(self, probe: Probe, scope: Scope, history: History) -> Diagnosis:
@@ -43,7 +44,8 @@ class Inquirer:
         except (_Unanswered, CallTimeout, MatchTimeout) as failed:
             self.hung = isinstance(failed, CallTimeout)
             found = Diagnosis(planted=len(history.held), error=str(failed))
-        return found._replace(calls=self.calls, ms=(time.perf_counter() - started) * 1000)
+        ms = (time.perf_counter() - started) * 1000
+        return found._replace(calls=self.calls, ms=ms, usage=self.usage)
 
     def _findings(self, probe: Probe, scope: Scope, history: History) -> Diagnosis:
         wanted = answers(probe, history)
@@ -79,8 +81,9 @@ class Inquirer:
         asked = recall(self.line, self.backend, scope, query, DEEP, leg, self.attempts)
         if asked.error:
             raise _Unanswered(describe(asked.error))
-        hits: tuple[Hit, ...] = asked.value.hits
-        return hits
+        answer: Recall = asked.value
+        self.usage += answer.usage
+        return answer.hits
 
     def _counts(self, scope: Scope) -> dict[str, int] | None:
         if "count" not in self.backend.capabilities:

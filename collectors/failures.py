@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from collectors.backend import Hit
+from collectors.backend import Hit, Usage
 from collectors.history import History
 from collectors.scorers import Evidence, Want, holds, wants
 from collectors.suite import Memory, Probe
@@ -15,7 +15,8 @@ class Diagnosis(NamedTuple):
     """What was learned by asking again, untimed, after a probe was lost. Ranks count from 1, None is "not
     found". `legs`: best wanted rank of each index asked alone; `counts`: memories by index, as the backend
     says; `planted`: as planted; `deep_rank`: best wanted rank among 100; `stored`: for each memory that
-    holds the answer, whether asking with its own text returns it; `error`: why the diagnosis stopped."""
+    holds the answer, whether asking with its own text returns it; `error`: why the diagnosis stopped;
+    `usage`: what its calls took."""
 
     legs: dict[str, int | None] = {}  # noqa: RUF012
     counts: dict[str, int] | None = None
@@ -25,6 +26,7 @@ class Diagnosis(NamedTuple):
     calls: int = 0
     ms: float = 0.0
     error: str | None = None
+    usage: Usage = Usage()
 
 
 def answers(probe: Probe, history: History) -> dict[Want, list[Memory]]:

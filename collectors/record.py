@@ -9,6 +9,7 @@ from typing import Any
 
 from collectors.backend import Hit, Observation, Usage
 from collectors.backends.base import well_formed
+from collectors.failures import Diagnosis
 from collectors.scenario import Answer, Played
 from collectors.scorers import Evidence
 from collectors.suite import (
@@ -113,7 +114,6 @@ def asked(case: str, told: Mapping[str, Any]) -> Probe:
 
 
 def scenario_outcome(scenario: str, trial: int, played: Played) -> ScenarioOutcome:
-    asking = sum(answer.observation.usage.money for answer in played.answers)
     return ScenarioOutcome(
         scenario=scenario,
         trial=trial,
@@ -123,7 +123,7 @@ def scenario_outcome(scenario: str, trial: int, played: Played) -> ScenarioOutco
         settle_ms=played.settle_ms,
         ingest_calls=played.ingest.calls,
         ingest_tokens=played.ingest.tokens,
-        money=played.ingest.money + asking,
+        money=played.ingest.money + played.asking.money,
         attempts=played.attempts,
         error="; ".join(filter(None, (played.error or played.settle_error, played.left))) or None,
         cases=tuple(case_outcome(answer, trial) for answer in played.answers),
@@ -154,10 +154,18 @@ def _detail(answer: Answer) -> dict[str, Any]:
             "reply": _json_safe(seen.reply),
             "error": seen.error,
             "skipped": seen.skipped,
-            "usage": {name: value for name, value in _told(seen.usage).items() if value},
-            "diagnosis": answer.diagnosis._asdict() if answer.diagnosis else None,
+            "usage": _used(seen.usage),
+            "diagnosis": _found(answer.diagnosis) if answer.diagnosis else None,
         }
     )
+
+
+def _used(usage: Usage) -> dict[str, Any]:
+    return {name: value for name, value in _told(usage).items() if value}
+
+
+def _found(diagnosis: Diagnosis) -> dict[str, Any]:
+    return diagnosis._asdict() | {"usage": _used(diagnosis.usage)}
 
 
 def _hit(rank: int, hit: Hit, evidence: Evidence | None) -> dict[str, Any]:

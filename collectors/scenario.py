@@ -58,7 +58,8 @@ class Answer(NamedTuple):
 
 @dataclass(slots=True)
 class Played:
-    """What one scenario gave. Times are in ms and of the replay that counted: `plant_ms` is None when nothing
+    """What one scenario gave. `ingest` is the usage of planting, `asking` that of questions and diagnoses, with
+    that of every replay. Times are in ms and of the replay that counted: `plant_ms` is None when nothing
     was asked of the backend, `settle_ms` when it did not settle or never had to; `error` is why the rest of
     the scenario could not be played, `left` why its namespace is left behind."""
 
@@ -67,6 +68,7 @@ class Played:
     plant_ms: float | None = None
     settle_ms: float | None = None
     ingest: Usage = field(default_factory=Usage)
+    asking: Usage = field(default_factory=Usage)
     attempts: int = 1
     error: str | None = None
     settle_error: str | None = None
@@ -98,21 +100,21 @@ def play(
     planting again brings an open store back that lives in memory? That replay diagnoses nothing more, and
     is no attempt. Raises `Stopped`; every other failure is in what it returns."""
     limits, stop = limits or CallLimits(), stop or threading.Event()
-    number, known = 1, dict[str, Diagnosis]()
+    number, known, played = 1, dict[str, Diagnosis](), Played()
     while True:
-        line = Line(limits.timeout_s, stop)
-        player = _Player(instance, namespace, limits, line, known)
+        played = Played(ingest=played.ingest, asking=played.asking, attempts=number)
+        player = _Player(instance, namespace, limits, Line(limits.timeout_s, stop), known, played)
         cause = player.run(scenario)
-        player.played.attempts = number
         if isinstance(cause, _DiagnosisHung):
             limits = replace(limits, diagnoses=0)
         elif cause is not None and is_transient(cause) and number < limits.attempts:
             number += 1
         else:
             break
+    played.answers = [_replayed(answer, number - 1) for answer in played.answers]
     if player.began:
-        player.played.left = _not_dropped(instance, namespace, Line(min(limits.timeout_s, DROP_S), stop))
-    return player.played
+        played.left = _not_dropped(instance, namespace, Line(min(limits.timeout_s, DROP_S), stop))
+    return played
 
 
 def _not_dropped(instance: Instance, namespace: str, line: Line) -> str | None:
@@ -144,9 +146,9 @@ class _Player:
     limits: CallLimits
     line: Line
     known: dict[str, Diagnosis]
+    played: Played
     backend: Backend = field(init=False)
     opened: Backend | None = None
-    played: Played = field(default_factory=Played)
     history: History = field(default_factory=History)
     unsettled: bool = False
     missing: str | None = None
@@ -273,6 +275,7 @@ class _Player:
         if asked.error:
             return _failed(probe, describe(asked.error), asked.attempts)
         answer: Recall = asked.value
+        self.played.asking += answer.usage
         return self._judged(
             probe, Observation(answer.hits, answer.reply, asked.ms, asked.attempts, answer.usage)
         )
@@ -303,6 +306,7 @@ class _Player:
             inquirer = Inquirer(self.line, self.backend, self.limits.attempts)
             self.known[probe.case] = inquirer.diagnose(probe, self._scope(probe), self.history)
             self.hung = inquirer.hung
+            self.played.asking += inquirer.usage
         return self.known.get(probe.case)
 
     def _fail(self, scenario: Scenario, cause: Exception) -> None:
@@ -311,6 +315,14 @@ class _Player:
         if unanswered:
             self.played.error = describe(cause)
         self.played.answers += [_failed(probe, describe(cause), 1) for probe in unanswered]
+
+
+def _replayed(answer: Answer, times: int) -> Answer:
+    """A case that was answered after replays of its scenario was not answered at the first try."""
+    seen = answer.observation
+    return (
+        answer if seen.skipped else answer._replace(observation=replace(seen, attempts=seen.attempts + times))
+    )
 
 
 _NEEDED = {Amend: "amend", Forget: "forget", ForgetUser: "forget_user", Reopen: "durable"}

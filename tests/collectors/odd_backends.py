@@ -249,6 +249,13 @@ class FailsWhenDeep(Shelf):
         return super().recall(scope, query, k)
 
 
+class Paid(Shelf):
+    """Takes a model call for each question."""
+
+    def recall(self, scope, query, k):
+        return Recall(super().recall(scope, query, k).hits, Usage(calls=1, money=0.01))
+
+
 class EveryThird(Shelf):
     """Every third question fails, as on a bad line."""
 

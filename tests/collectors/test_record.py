@@ -241,7 +241,16 @@ def test_an_empty_answer_is_told_from_none():
 def test_the_detail_tells_reply_usage_and_diagnosis():
     """What was said, what it cost, and what asking again found."""
     answer = _answer(reply="At nine.", usage=Usage(calls=2, money=0.5))
-    found = Diagnosis({"keyword": 4, "vector": None}, {"keyword": 7}, 9, None, {"c/m": False}, 5, 1.5)
+    found = Diagnosis(
+        {"keyword": 4, "vector": None},
+        {"keyword": 7},
+        9,
+        None,
+        {"c/m": False},
+        5,
+        1.5,
+        usage=Usage(money=0.25),
+    )
     assert _detail(answer._replace(diagnosis=found)) == {
         "hits": [],
         "reply": "At nine.",
@@ -255,6 +264,7 @@ def test_the_detail_tells_reply_usage_and_diagnosis():
             "calls": 5,
             "ms": 1.5,
             "error": None,
+            "usage": {"money": 0.25},
         },
     }
 
@@ -298,8 +308,7 @@ def test_hits_can_always_be_kept():
 
 def test_a_scenario_is_recorded_whole():
     """Planting, settling and cost of the scenario, with the asking in its money, and its answers in order."""
-    asked_twice = [_answer(usage=Usage(money=0.25)), _answer(usage=Usage(money=0.5))]
-    played = Played(asked_twice, 7, 20.0, 3.0, Usage(4, 100, 1.0), attempts=2)
+    played = Played([_answer(), _answer()], 7, 20.0, 3.0, Usage(4, 100, 1.0), Usage(money=0.75), attempts=2)
     outcome = scenario_outcome("one", 2, played)
     assert (outcome.scenario, outcome.trial, outcome.status, outcome.error) == ("one", 2, "ok", None)
     assert (outcome.plants, outcome.plant_ms, outcome.settle_ms, outcome.attempts) == (7, 20.0, 3.0, 2)

@@ -177,7 +177,8 @@ def test_stored_and_then_raised(started, notes):
     played, _ = started("StoresThenRaises", steps)
     assert (states(played), played.attempts, played.error) == (["ok"], 2, None)
     assert played.answers[0].scores["pass"] == 1.0
-    assert (played.plants, played.ingest.calls) == (2, 2), "of the replay that counts alone"
+    assert (played.plants, played.ingest.calls) == (2, 3), "what the replay cost is not forgotten"
+    assert played.answers[0].observation.attempts == 2, "no answer at the first try"
     assert journal(notes)["remember", "told/stumble"] == 2
     assert journal(notes)["reset", ""] == 3
 
@@ -187,6 +188,7 @@ def test_planting_that_never_works(started, notes):
     steps = [plant("stumble opens"), probe("stumble"), probe("again")]
     played, _ = started("StoresThenRaises", steps, once=False)
     assert (states(played), played.attempts) == (["error", "error"], 3)
+    assert [answer.observation.attempts for answer in played.answers] == [3, 3]
     assert played.error == "ConnectionResetError: reset by peer after the write"
     assert journal(notes)["remember", "told/stumble"] == 3
 
@@ -270,6 +272,20 @@ def test_reopened(started, notes):
     assert (states(played), played.answers[0].scores["pass"]) == (["ok"], 1.0)
     verbs = [line.split()[1] for line in notes.read_text().splitlines()]
     assert verbs == ["open", "reset", "remember", "settle", "close", "open", "settle", "recall", "reset"]
+
+
+# Spending
+
+
+def test_what_asking_takes(started):
+    """Questions and the diagnosis of a lost one are paid for; the diagnosis says what it took."""
+    steps = [plant("amber opens"), probe("amber"), probe("amber", "missing")]
+    played, _ = started("Paid", steps, CallLimits(timeout_s=5.0, diagnoses=1))
+    usages = [answer.observation.usage for answer in played.answers]
+    found = played.answers[1].diagnosis
+    assert [usage.calls for usage in usages] == [1, 1]
+    assert found.usage.calls > 0
+    assert played.asking.calls == 2 + found.usage.calls
 
 
 # Judging
