@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar, cast
 import stamina
 
 from collectors.backend import Backend, BackendConfig, BackendError, open_backend
+from store.hiding import redacted
 
 T = TypeVar("T")
 
@@ -194,7 +195,7 @@ def on_line(backend: Backend, line: Line) -> Backend:
 
 
 def describe(error: BaseException) -> str:
-    """`Kind: message`, first 500 characters. Our own errors speak for themselves."""
-    text = str(error) or "no message"
+    """`Kind: message` without secrets, first 500 characters. Our own errors speak for themselves."""
+    text = redacted(str(error)) or "no message"
     said = text if isinstance(error, BackendError | CallTimeout) else f"{type(error).__name__}: {text}"
     return said[:500].encode("utf-8", "replace").decode()  # no record can hold a lone surrogate

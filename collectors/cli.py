@@ -214,8 +214,10 @@ def run(
     """Run suites against backends: all of them, or those named. Exit 1 unless every run is whole."""
     from collectors import runs as doing
     from collectors.configured import backend_names, suite_names
+    from collectors.process import quiet_retries
     from store import queries, shapes, writes
 
+    quiet_retries()
     if resume and (trials > 1 or tag or meta):
         raise Refused("--resume finishes a run as it was begun: without --trials, --tag and --meta")
     if run_id is not None and not resume:
@@ -369,7 +371,9 @@ def doctor(
     """Check database, configuration, backends, clock, collector, disk. Exit 1 when something is wrong."""
     from collectors import doctor as checks
     from collectors import tables
+    from collectors.process import quiet_retries
 
+    quiet_retries()
     with redirect_stdout(sys.stderr):
         if backend:
             of = settings()

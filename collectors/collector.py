@@ -18,6 +18,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from collectors.calls import describe
 from collectors.configured import register_all
 from collectors.pairs import (
     NOT_BEGUN,
@@ -30,7 +31,7 @@ from collectors.pairs import (
     told,
     unknown_names,
 )
-from collectors.process import complain, say, stop_on_signals
+from collectors.process import complain, quiet_retries, say, stop_on_signals
 from collectors.pulse import Pulse
 from collectors.reload import SettingsFile
 from collectors.schedule import (
@@ -46,6 +47,7 @@ from collectors.suite import SuiteError
 from store import queries, writes
 from store.database import Database, open_database
 from store.errors import StoreError
+from store.hiding import redacted
 from store.records import RequestRow
 from store.settings import Settings, SettingsError
 
@@ -84,6 +86,7 @@ class CancelRequest(BaseModel):
 
 def main(settings_path: Path | None = None, *, first_runs: bool = False) -> int:
     """`memtrend collect`: collect until a signal. Returns the exit code: 0 after TERM, 130 after INT."""
+    quiet_retries()
     with stop_on_signals() as stop:
         return collect(settings_path, stop=stop.asked, first_runs=first_runs) or stop.exit_code
 
@@ -287,7 +290,7 @@ class Collector:
 
     def _failed(self, error: Exception) -> None:
         """A task of the worker raised: only the record can be why."""
-        LOG.error("memtrend collect: %s: %s", type(error).__name__, error)
+        LOG.error("memtrend collect: %s", describe(error))
 
 
 def _level(done: Done) -> str:
@@ -313,7 +316,7 @@ def _as_child() -> int:
     try:
         return main(first_runs=True)
     except (SettingsError, SuiteError, StoreError) as error:
-        complain(f"memtrend: {error}")
+        complain(f"memtrend: {redacted(str(error))}")
         return 1
 
 

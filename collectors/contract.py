@@ -133,7 +133,7 @@ def _settle(backend: Backend, scope: Scope) -> str:
     except BackendError as error:
         if error.permanent:
             raise
-        return f"did not settle: {error}"
+        return f"did not settle: {describe(error)}"
     return "settled"
 
 

@@ -19,6 +19,7 @@ from collectors.lease import whoami
 from store import queries
 from store.database import Database, open_database
 from store.errors import StoreError
+from store.hiding import redacted
 from store.settings import Settings, SettingsError
 
 STALE = timedelta(seconds=30)
@@ -32,7 +33,7 @@ def check_all(config: Path | None) -> list[CheckResult]:
     try:
         settings = configured(config)
     except SettingsError as error:
-        return [CheckResult("configuration", False, str(error), "mend the keys named above")]
+        return [CheckResult("configuration", False, redacted(str(error)), "mend the keys named above")]
     source = str(settings.source) if settings.source else "defaults, no memtrend.toml here"
     return [
         CheckResult("configuration", True, source),
@@ -105,7 +106,7 @@ def _record(settings: Settings) -> Iterator[CheckResult]:
         db = open_database(settings.database.url.get_secret_value())
     except StoreError as error:
         yield CheckResult(
-            "database", False, str(error), "name another file in database.url, or mend this one"
+            "database", False, redacted(str(error)), "name another file in database.url, or mend this one"
         )
         return
     try:

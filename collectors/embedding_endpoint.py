@@ -97,12 +97,16 @@ class EndpointEmbedder(TextEmbedder):
         if response.is_success:
             return _json(response)
         passing = response.status_code in PASSING_STATUS or response.is_server_error
-        raise self._error(f"HTTP {response.status_code}: {response.text[:300]}", permanent=not passing)
+        said = self._without_key(response.text)[:300]  # in this order, or half a key would stay
+        raise self._error(f"HTTP {response.status_code}: {said}", permanent=not passing)
 
     def _error(self, fault: str, *, permanent: bool) -> BackendError:
-        # Some servers repeat the key in their complaint about it.
-        shown = fault.replace(self._key, "***") if self._key else fault
-        return BackendError(f"embedder {self.name} at {self._shown}: {shown}", permanent=permanent)
+        told = f"embedder {self.name} at {self._shown}: {self._without_key(fault)}"
+        return BackendError(told, permanent=permanent)
+
+    def _without_key(self, text: str) -> str:
+        """Some servers repeat the key in their complaint about it."""
+        return text.replace(self._key, "***") if self._key else text
 
 
 def _may_pass(error: Exception) -> bool:

@@ -15,6 +15,7 @@ from collectors.runner import RunOutcome, RunPlan
 from collectors.runs import summary
 from store import queries
 from store.database import Database
+from store.hiding import redacted
 from store.settings import ScheduleSection, Settings
 
 RETRY_S = 1.0
@@ -89,7 +90,7 @@ def run_pair(settings: Settings, db: Database, pair: Pair, asked: Asked, stop: t
     except Stopped:
         return Done(pair, None, NOT_BEGUN)
     except Exception as error:  # noqa: BLE001  a suite, an adapter or the disk may fail in any way; the next pair must not
-        return Done(pair, None, str(error) or type(error).__name__)
+        return Done(pair, None, redacted(str(error)) or type(error).__name__)
     return Done(pair, outcome, _problem(outcome))
 
 

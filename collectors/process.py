@@ -51,3 +51,11 @@ def say(line: str) -> None:
 
 def complain(line: str) -> None:
     sys.stderr.write(f"{line}\n")
+
+
+def quiet_retries() -> None:
+    """Keep stamina from telling each retry, with the error and all that is in it, on stderr: the last error
+    is told, and without secrets."""
+    import stamina.instrumentation
+
+    stamina.instrumentation.set_on_retry_hooks([])

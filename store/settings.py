@@ -24,7 +24,7 @@ from pydantic_settings import (
 from pydantic_settings import SettingsError as MalformedVariable
 
 from store.cron import cron_problem
-from store.hiding import SecretProblem, filled_in, hidden, read_secret
+from store.hiding import SecretProblem, filled_in, hidden, read_secret, remember_secret, remember_secrets
 
 PREFIX = "MEMTREND_"
 DELIMITER = "__"
@@ -300,6 +300,7 @@ def _finished(settings: Settings, source: Path | None) -> Settings:
     problems = _Problems(source)
     _fill_in(settings, folder, problems)
     problems.stop()
+    _remember_secrets(settings)
     return settings
 
 
@@ -319,9 +320,22 @@ def _fill_in(settings: Settings, folder: Path, problems: _Problems) -> None:
             setattr(backend, field, value)
 
 
+def _remember_secrets(settings: Settings) -> None:
+    """An error may repeat what it was given: whoever tells one asks `redacted` first."""
+    remember_secrets(settings.embedder)
+    for backend in settings.backends.values():
+        remember_secrets([backend.embedder, backend.config, backend.options])
+    remember_secrets(settings.database.url.get_secret_value())
+    if settings.api.token:
+        remember_secret(settings.api.token.get_secret_value())
+
+
 def public(settings: Settings) -> dict[str, Any]:
     """What is in force as JSON values, secrets hidden and ${env:...} as written: fit to show and store."""
-    shown: dict[str, Any] = hidden(settings._written or settings.model_dump(mode="json"))
+    written = settings._written or settings.model_dump(mode="json")
+    shown: dict[str, Any] = {key: hidden(section) for key, section in written.items()}
+    for key in ("backends", "suites", "schedules"):  # whose names are the user's, be one "token"
+        shown[key] = {name: hidden(section) for name, section in written[key].items()}
     shown["database"]["url"] = hidden(settings.database.url.get_secret_value())
     return shown
 

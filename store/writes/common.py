@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection
 
 from store import models as m
 from store.database import upsert
+from store.hiding import redacted
 
 PROJECT = "default"
 
@@ -34,7 +35,7 @@ def known_scorer(connection: Connection, version: str) -> int:
 
 
 def insert_event(connection: Connection, level: str, source: str, message: str, run_id: int | None) -> int:
-    row = {"level": level, "source": source, "message": message, "run_id": run_id}
+    row = {"level": level, "source": source, "message": redacted(message), "run_id": run_id}
     return insert(connection, m.event, at=now(), **row)
 
 

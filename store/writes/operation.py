@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from store import models as m
 from store.database import Database, upsert
 from store.errors import StoreError
+from store.hiding import redacted
 from store.records import RequestRow
 from store.writes.common import PROJECT, changed, insert, insert_event, now
 
@@ -67,7 +68,8 @@ def claim_request(db: Database) -> RequestRow | None:
 
 def finish_request(db: Database, request_id: int, run_ids: Sequence[int], error: str | None = None) -> None:
     """Say what became of a claimed request: the runs it made, or why it failed."""
-    values = {"state": "failed" if error else "done", "run_ids": list(run_ids), "error": error}
+    told = redacted(error) if error else None
+    values = {"state": "failed" if error else "done", "run_ids": list(run_ids), "error": told}
     claimed = m.request.update().where(m.request.c.id == request_id, m.request.c.state == "claimed")
     with db.write() as connection:
         if connection.execute(claimed.values(finished_at=now(), **values)).rowcount != 1:
