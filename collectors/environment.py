@@ -11,22 +11,22 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from collectors.backend import Backend
-
 GIT_TIMEOUT_S = 5
 
 
-def fingerprint(backend: Backend, config: Mapping[str, Any], directory: Path | None = None) -> dict[str, Any]:
-    """Of the environment that the backend runs in. `config` has its secrets hidden already; `directory`
-    (default: the working one) is where git is asked. What only the backend knows, its embedder among it,
-    it says itself."""
+def fingerprint(
+    versions: Mapping[str, str], config: Mapping[str, Any], directory: Path | None = None
+) -> dict[str, Any]:
+    """Of the environment that a backend runs in. `versions` is what only the backend knows, its embedder
+    among it; `config` has its secrets hidden already; `directory` (default: the working one) is where git
+    is asked."""
     return {
         "packages": dict(packages()),
         "python": platform.python_version(),
         "implementation": platform.python_implementation(),
         "system": f"{platform.system()} {platform.release()}",
         "cpu": _cpu(),
-        "backend": dict(backend.versions()),
+        "backend": dict(versions),
         "config": dict(config),
         "git": git_revision(directory or Path.cwd()),
     }

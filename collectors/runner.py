@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -28,6 +28,10 @@ from store.database import Database
 from store.errors import StoreError
 from store.records import ClosedStatus, NewRun
 from store.rollups import roll_up
+
+
+AHEAD = 2
+"""Scenarios given out for each worker: one to play and one to go on with, so that few answers are held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +182,7 @@ class _Run:
             backend = line(self.instance.handle).value
             box = f"{NAMESPACE_PREFIX}check-{self.lease.token}"
             broken = _faults(adapter_checks(on_line(backend, line), box))
-            environment = line(lambda: fingerprint(backend, self.plan.public_config)).value
+            environment = fingerprint(line(backend.versions).value, self.plan.public_config)
         except Stopped:
             raise Stopped(self.lease.reason or "stopped before it began") from None
         except Exception as error:  # noqa: BLE001  whatever an adapter raises here is why the run is void
@@ -256,10 +260,17 @@ class _Run:
         if workers == 1:  # nothing else runs while a probe is timed
             yield from ((job, self._play(job)) for job in jobs)
             return
+        waiting, playing = iter(jobs), dict[Future[Played], Job]()
         with ThreadPoolExecutor(workers, "memtrend-scenario") as pool:
-            playing = {pool.submit(self._play, job): job for job in jobs}
             try:
-                yield from ((playing[future], future.result()) for future in as_completed(playing))
+                while True:
+                    room = islice(waiting, AHEAD * workers - len(playing))
+                    playing |= {pool.submit(self._play, job): job for job in room}
+                    if not playing:
+                        return
+                    done = wait(playing, return_when=FIRST_COMPLETED).done
+                    while done:
+                        yield playing.pop(future := done.pop()), future.result()
             finally:
                 pool.shutdown(cancel_futures=True)
 

@@ -40,7 +40,7 @@ def checkout(tmp_path):
 
 def test_what_it_holds(backend, tmp_path):
     """Packages, Python, system, processor, the backend's own versions, configuration and git."""
-    told = fingerprint(backend, {"type": "keyword"}, tmp_path)
+    told = fingerprint(backend.versions(), {"type": "keyword"}, tmp_path)
     assert told.keys() == {
         *("packages", "python", "implementation", "system", "cpu", "backend", "config", "git")
     }
@@ -89,17 +89,20 @@ def test_no_revision(tmp_path, monkeypatch):
 def test_working_directory(backend, checkout, tmp_path, monkeypatch):
     """Git is asked about the directory that memtrend was started in."""
     monkeypatch.chdir(tmp_path)
-    assert fingerprint(backend, {})["git"]["revision"] == checkout("rev-parse", "HEAD")
+    assert fingerprint(backend.versions(), {})["git"]["revision"] == checkout("rev-parse", "HEAD")
 
 
 def test_equal_environments(db, backend, tmp_path):
     """Equal environments are one row, whatever the order of their keys; any change is another."""
-    told = fingerprint(backend, {"type": "keyword", "k": 5}, tmp_path)
+    told = fingerprint(backend.versions(), {"type": "keyword", "k": 5}, tmp_path)
     backwards = json.loads(json.dumps(dict(reversed(told.items()))))
     first = writes.register_environment(db, told)
     assert writes.register_environment(db, backwards) == first
     assert (
-        writes.register_environment(db, fingerprint(backend, {"k": 5, "type": "keyword"}, tmp_path)) == first
+        writes.register_environment(
+            db, fingerprint(backend.versions(), {"k": 5, "type": "keyword"}, tmp_path)
+        )
+        == first
     )
     assert writes.register_environment(db, {**told, "python": "3.99.0"}) != first
 
@@ -107,7 +110,7 @@ def test_equal_environments(db, backend, tmp_path):
 def test_no_environment_variables(backend, tmp_path, monkeypatch):
     """What stands in environment variables, secrets among it, is not part of it."""
     monkeypatch.setenv("VENDOR_API_KEY", "sk-7f3a-very-secret")
-    assert "7f3a" not in json.dumps(fingerprint(backend, {}, tmp_path))
+    assert "7f3a" not in json.dumps(fingerprint(backend.versions(), {}, tmp_path))
 
 
 def test_changes():

@@ -1,6 +1,8 @@
 """A run keeps every answer, and says truly how it ended, whatever its backend does."""
 
 import json
+import time
+import weakref
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -10,6 +12,7 @@ import pytest
 from collectors.lease import InstanceBusy
 from collectors.rescoring import rescore
 from collectors.runner import RunLimits, run
+from collectors.scenario import Played
 from store import models as m
 from store import queries
 from tests.collectors.odd_backends import GARBAGE
@@ -314,6 +317,34 @@ def test_never_more_than_allowed(db, tmp_path, notes):
     asked = suite(tmp_path, cases(12))
     run(plan(asked, "Counted", limits=limits, options={"journal": str(notes)}), db)
     assert {int(what) for _, _, what in events(notes, "busy")} <= {1, 2, 3}
+
+
+@pytest.mark.parametrize("backend", ["Shelf", "Counted"])
+def test_few_answers_are_held(db, tmp_path, monkeypatch, backend):
+    """What is stored is let go: a run holds the answers of few scenarios, however many it plays."""
+    held = weakref.WeakSet()
+
+    class Watched(Played):
+        __slots__ = ("__weakref__",)
+        __hash__ = object.__hash__
+
+        def __init__(self, *given, **named):
+            super().__init__(*given, **named)
+            held.add(self)
+
+    monkeypatch.setattr("collectors.scenario.Played", Watched)
+    most = []
+    limits = RunLimits(timeout_s=5, concurrency=2)
+    asked = suite(tmp_path, cases(20))
+    run(plan(asked, backend, limits=limits), db, on_progress=lambda _: most.append(len(held)))
+    assert max(most) <= 7
+
+
+def test_slow_git(db, six, monkeypatch):
+    """The time limit is of the backend's calls: a git that takes longer voids no run."""
+    monkeypatch.setattr("collectors.environment.git_revision", lambda _: time.sleep(0.6) or {})
+    outcome = run(plan(six, limits=RunLimits(timeout_s=0.5)), db)
+    assert outcome.status == "whole"
 
 
 def test_one_after_the_other(db, six, notes):
