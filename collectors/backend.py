@@ -155,6 +155,12 @@ BACKENDS = {
 }
 """Type -> dotted path of a class whose constructor takes a `BackendConfig`. Imported on use."""
 
+OPTIONS: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(BACKENDS, frozenset()),
+    "mem0": frozenset({"infer", "search"}),
+}
+"""Type -> what its section may hold beside the keys of every section: known without importing it."""
+
 NAMESPACE_PREFIX = "memtrend-"
 """Every namespace begins with this; `reset` refuses any other."""
 

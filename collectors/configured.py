@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from collectors.backend import BACKENDS, BackendConfig
+from collectors.backend import BACKENDS, OPTIONS, BackendConfig
 from collectors.embedding import LOCAL
 from collectors.record import suite_record
 from collectors.runner import RunLimits, RunPlan
@@ -19,7 +19,7 @@ from store.settings import Settings, check_names, load_settings, public
 def configured(path: Path | None = None) -> Settings:
     """The settings in force, every name in them known. Raises `SettingsError`."""
     settings = load_settings(path)
-    check_names(settings, known_types=BACKENDS, known_suites=SHIPPED, known_embedders=LOCAL)
+    check_names(settings, known_types=OPTIONS, known_suites=SHIPPED, known_embedders=LOCAL)
     return settings
 
 

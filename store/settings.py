@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, get_args, get_origin
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr, ValidationError, field_validator
 from pydantic_settings import (
@@ -25,6 +25,7 @@ from pydantic_settings import SettingsError as MalformedVariable
 
 from store.cron import cron_problem
 from store.hiding import SecretProblem, filled_in, hidden, read_secret, remember_secret, remember_secrets
+from store.settings_words import is_secret, said_of, section_of
 
 PREFIX = "MEMTREND_"
 DELIMITER = "__"
@@ -257,10 +258,10 @@ def _with_secret_files(
     """The values of one source with `KEY` read from the file that `KEY_file` names, for every secret KEY."""
     kept = dict(values)
     for name, field in section.model_fields.items():
-        inner = _section_of(field.annotation)
+        inner = section_of(field.annotation)
         if inner and isinstance(kept.get(name), dict):
             kept[name] = _with_secret_files(kept[name], inner, f"{prefix}{name}.", folder, problems)
-        elif _is_secret(field.annotation) and f"{name}_file" in kept:
+        elif is_secret(field.annotation) and f"{name}_file" in kept:
             path = kept.pop(f"{name}_file")
             _take_secret(kept, name, path, prefix, folder, problems)
     return kept
@@ -277,14 +278,6 @@ def _take_secret(
         kept[name] = read_secret(folder / Path(str(path)).expanduser())
     except SecretProblem as error:
         problems.add(key, str(error))
-
-
-def _is_secret(annotation: Any) -> bool:
-    return annotation is SecretStr or SecretStr in get_args(annotation)
-
-
-def _section_of(annotation: Any) -> type[BaseModel] | None:
-    return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
 
 
 def _finished(settings: Settings, source: Path | None) -> Settings:
@@ -345,22 +338,33 @@ def public(settings: Settings) -> dict[str, Any]:
 
 def check_names(
     settings: Settings,
-    known_types: Collection[str],
+    known_types: Mapping[str, Collection[str]],
     known_suites: Collection[str],
     known_embedders: Collection[str],
 ) -> None:
-    """Raises `SettingsError` for every name that leads nowhere: a backend's type (unless a dotted path with a
-    colon), an embedder, a suite or backend of a schedule."""
+    """Raises `SettingsError` for every name that leads nowhere: a backend's type, an option that its type
+    does not take (a dotted path with a colon is any type and takes any), an embedder, a suite or backend
+    of a schedule. `known_types`: type -> its options."""
     problems = _Problems(settings.source)
     _check(problems, "embedder", settings.embedder, known_embedders)
     for name, backend in settings.backends.items():
         if ":" not in backend.type:
             _check(problems, f"backends.{name}.type", backend.type, known_types, 'or "package.module:Class"')
+            _check_options(problems, name, backend, known_types)
         _check(problems, f"backends.{name}.embedder", backend.embedder, known_embedders)
     for name, schedule in settings.schedules.items():
         _check(problems, f"schedules.{name}.suites", schedule.suites, {*known_suites, *settings.suites})
         _check(problems, f"schedules.{name}.backends", schedule.backends, {"*", *settings.backends})
     problems.stop()
+
+
+def _check_options(
+    problems: _Problems, name: str, backend: BackendSection, known_types: Mapping[str, Collection[str]]
+) -> None:
+    if backend.type in known_types:
+        known = ", ".join(sorted({*BackendSection.model_fields, *known_types[backend.type]}))
+        for option in sorted(backend.options.keys() - known_types[backend.type]):
+            problems.add(f"backends.{name}.{option}", f"unknown key; known: {known}")
 
 
 def _check(problems: _Problems, key: str, given: Any, known: Collection[str], also: str = "") -> None:
@@ -400,58 +404,6 @@ def _section_named_in(error: MalformedVariable) -> str:
 
 
 def _told(error: ValidationError, problems: _Problems) -> SettingsError:
-    for item in error.errors(include_input=False, include_context=False, include_url=False):
-        place = _place(item["loc"])
-        problems.add(place.key, _said(item["type"], item["msg"], place.known))
+    for key, text in said_of(error, Settings):
+        problems.add(key, text)
     return problems.error()
-
-
-class _Place(NamedTuple):
-    key: str
-    known: list[str]
-
-
-def _place(location: tuple[int | str, ...]) -> _Place:
-    """The key that an error is about, without pydantic's own steps into it, and what its section knows."""
-    section: Any = Settings
-    known: list[str] = []
-    path: list[str] = []
-    for step in location:
-        if step == "[key]":
-            break
-        inner = _section_of(section)
-        if inner is not None:
-            known = _keys(inner)
-            field = inner.model_fields.get(str(step))
-            section = field.annotation if field else None
-        elif get_origin(section) is dict and _section_of(get_args(section)[1]):
-            section = get_args(section)[1]
-        else:
-            break
-        path.append(str(step))
-    return _Place(".".join(path), known)
-
-
-def _keys(section: type[BaseModel]) -> list[str]:
-    fields = section.model_fields.items()
-    return sorted(
-        key
-        for name, field in fields
-        for key in ((name, f"{name}_file") if _is_secret(field.annotation) else (name,))
-    )
-
-
-_SAID = {
-    "missing": "missing",
-    "model_type": "must be a table",
-    "dict_type": "must be a table",
-    "string_pattern_mismatch": "a name is letters or digits first; dots, dashes and underscores may follow",
-    "too_short": "must not be empty",
-}
-
-
-def _said(kind: str, message: str, known: list[str]) -> str:
-    if kind == "extra_forbidden":
-        return f"unknown key; known: {', '.join(known)}"
-    plain = message.removeprefix("Value error, ").removeprefix("Input ").replace("should be", "must be", 1)
-    return _SAID.get(kind, plain)

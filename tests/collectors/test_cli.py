@@ -290,6 +290,11 @@ def test_no_such_run(folder, ask, command):
     [
         ("[limits]\nspeed = 3", "limits.speed"),
         ('[backends.x]\ntype = "chrome"', "known: "),
+        (
+            '[backends.x]\ntype = "keyword"\ndirectry = "kept"',
+            "backends.x.directry: unknown key; known: config",
+        ),
+        ('[backends.x]\ntpye = "keyword"', "backends.x.type: missing; is 'tpye' meant to be it?"),
         ("[backends", "not TOML"),
         ('[schedules.n]\ncron = "0 3 * * 1"\nsuites = ["small"]', "mon"),
     ],

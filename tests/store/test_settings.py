@@ -217,21 +217,21 @@ def test_public_hides_every_secret(write: Write, tmp_path: Path, monkeypatch: py
     [
         (f'apikey = "{PLANTED}"', "apikey: unknown key; known: api, backends, dashboard"),
         (f'[api]\ntokn = "{PLANTED}"', "api.tokn: unknown key; known: token, token_file"),
-        (f'[limits]\ntimeout = "{PLANTED}"', "limits.timeout: must be a valid number"),
-        ("[limits]\nmax_error_rate = 2", "limits.max_error_rate: must be less than"),
-        (f'limits = "{PLANTED}"', "limits: must be a table"),
+        (f'[limits]\ntimeout = "{PLANTED}"', "limits.timeout: should be a valid number"),
+        ("[limits]\nmax_error_rate = 2", "limits.max_error_rate: should be less than"),
+        (f'limits = "{PLANTED}"', "limits: should be a table"),
         (f'[limits.diagnose]\nmax = "{PLANTED}"', "limits.diagnose.max: unknown key; known: max_cases"),
-        (f'[dashboard]\nport = "{PLANTED}"', "dashboard.port: must be a valid integer"),
-        (f"[api]\ntoken = ['{PLANTED}']", "api.token: must be a valid string"),
-        ('[api]\ntoken = ""', "api.token: must not be empty"),
+        (f'[dashboard]\nport = "{PLANTED}"', "dashboard.port: should be a valid integer"),
+        (f"[api]\ntoken = ['{PLANTED}']", "api.token: should be a valid string"),
+        ('[api]\ntoken = ""', "api.token: should not be empty"),
         (f'[backends.b]\nowner = "{PLANTED}"', "backends.b.type: missing"),
-        (f'[backends.b]\ntype = ["{PLANTED}"]', "backends.b.type: must be a valid string"),
+        (f'[backends.b]\ntype = ["{PLANTED}"]', "backends.b.type: should be a valid string"),
         (f'[backends."a b"]\ntype = "{PLANTED}"', "backends.a b: a name is letters or digits first"),
-        (f'[backends]\nb = "{PLANTED}"', "backends.b: must be a table"),
+        (f'[backends]\nb = "{PLANTED}"', "backends.b: should be a table"),
         (f'[suites.s]\npaths = "{PLANTED}"', "suites.s.paths: unknown key; known: kind"),
-        ('[schedules.n]\ncron = "0 3 * * *"\nsuites = []', "schedules.n.suites: must not be empty"),
+        ('[schedules.n]\ncron = "0 3 * * *"\nsuites = []', "schedules.n.suites: should not be empty"),
         (f'[schedules.n]\ncron = "{PLANTED}"\nsuites = ["a"]', "schedules.n.cron: 1 fields"),
-        (f"embedder = ['{PLANTED}']", "embedder: must be"),
+        (f"embedder = ['{PLANTED}']", "embedder: should be"),
         (f'x = "{PLANTED}', "not TOML:"),
     ],
 )  # fmt: skip
@@ -253,9 +253,9 @@ def test_all_errors_are_told_at_once(write: Write) -> None:
         ("MEMTREND_APIS__TOKEN", PLANTED, "unknown; known: MEMTREND_CONFIG"),
         ("MEMTREND_TIMEOUT", PLANTED, "unknown"),
         ("MEMTREND_LIMITS__TIMEOT", PLANTED, "unknown key; known: attempts"),
-        ("MEMTREND_LIMITS__TIMEOUT", PLANTED, "must be a valid number"),
+        ("MEMTREND_LIMITS__TIMEOUT", PLANTED, "should be a valid number"),
         ("MEMTREND_LIMITS", PLANTED, "not JSON"),
-        ("MEMTREND_API__TOKEN", "", "must not be empty"),
+        ("MEMTREND_API__TOKEN", "", "should not be empty"),
         ("MEMTREND_BACKENDS__X__CONFIG__API_KEY", PLANTED, "set a vendor's config in the file"),
     ],
 )  # fmt: skip
@@ -303,7 +303,7 @@ def test_good_cron_lines_are_taken(write: Write, cron: str) -> None:
 
 
 def _check(settings: Settings) -> None:
-    check_names(settings, {"keyword", "dense"}, {"golden", "smoke"}, {"wordllama"})
+    check_names(settings, {"keyword": (), "dense": {"speed"}}, {"golden", "smoke"}, {"wordllama"})
 
 
 def test_names_that_lead_nowhere_stop(write: Write) -> None:
@@ -332,3 +332,31 @@ def test_names_that_are_known_pass(write: Write) -> None:
         '[suites.mine]\npath = "m"\n[schedules.n]\ncron = "0 3 * * *"\nsuites = ["mine", "golden"]\n'
     )
     _check(load_settings())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('tpye = "keyword"', "backends.b.type: missing; is 'tpye' meant to be it?"),
+        ('kind = "keyword"', "backends.b.type: missing"),
+    ],
+)
+def test_a_missing_key_names_the_one_that_was_meant(write: Write, text: str, said: str) -> None:
+    """A misspelt key is named beside the one that is missing because of it."""
+    write(f"[backends.b]\n{text}\n")
+    with pytest.raises(SettingsError) as caught:
+        load_settings()
+    assert str(caught.value).split("memtrend.toml: ")[1] == said
+
+
+def test_an_option_that_a_type_does_not_take_stops(write: Write) -> None:
+    """A key that is neither every backend's nor its type's is told with those that are, without its value."""
+    write(
+        f'[backends.b]\ntype = "keyword"\ndirectry = "{PLANTED}"\n[backends.d]\ntype = "dense"\nspeed = 3\n'
+        "[schedules]\n"
+    )
+    with pytest.raises(SettingsError) as caught:
+        _check(load_settings())
+    (line,) = str(caught.value).splitlines()
+    known = "config, directory, embedder, owner, type"
+    assert line.split("memtrend.toml: ")[1] == f"backends.b.directry: unknown key; known: {known}"

@@ -22,7 +22,7 @@ import stamina
 from pydantic import SecretStr
 
 from collectors import embedding
-from collectors.backend import BackendConfig, BackendError, Usage, open_backend
+from collectors.backend import OPTIONS, BackendConfig, BackendError, Usage, open_backend
 from collectors.backends import mem0
 from collectors.backends.mem0 import Mem0
 from collectors.embedding import TextEmbedder
@@ -430,3 +430,8 @@ class TestInfer:
         with pytest.raises(Exception, match="not today") as raised:
             backend.remember(BOX, [Memory("m-0", "I take the ferry.")])
         assert (isinstance(raised.value, BackendError) and raised.value.permanent) == permanent
+
+
+def test_options_are_known_without_the_import() -> None:
+    """What a section may hold is what the backend reads: `config` is a key of every section."""
+    assert OPTIONS["mem0"] | {"config"} == set(mem0._Options._fields)
