@@ -40,18 +40,22 @@ MAIN, PANEL, SMALL, TICKS = 330, 104, 132, 22
 LABEL_GAP = 19
 FEW = 8
 """Runs that are points before they are a line."""
+MOST_BANDS = 4
+"""Bands of more backends over many runs hide each other."""
 
 CONFIG = {"displayModeBar": False, "scrollZoom": False, "doubleClick": False, "showAxisDragHandles": False}
 """For `st.plotly_chart`: a chart to read and to click, not to drag about."""
 
 
 class Line(NamedTuple):
-    """A backend's series, oldest first. `bold` ones get a band and markers."""
+    """A backend's series, oldest first. `bold` ones get markers all along, and a band whatever the others
+    have."""
 
     name: str
     style: Style
     points: Sequence[TrendPoint]
     bold: bool = False
+    band: bool = False
 
 
 class Extras(NamedTuple):
@@ -70,13 +74,14 @@ class Extras(NamedTuple):
 
 def trend(lines: Sequence[Line], metric: str, window: Window, extras: Extras) -> go.Figure:
     """All backends together; below, on the same time axis, environment changes and the cases that broke."""
-    strip = strips.height(extras.broken)
+    lines, strip = _banded(lines), strips.height(extras.broken)
     layout = stacked([MAIN, TICKS if extras.changes else 0, strip])
     figure = new_figure(window, layout.height)
     axis = axes.axis(metric, _drawn(lines, metric))
     add_axis(figure, 1, layout.domains[0], axis, window.theme)
     for line in sorted(lines, key=lambda line: line.bold):
         _add_line(figure, line, metric, window, 1)
+        _add_end_marker(figure, line, metric, window)
     _add_floors(figure, metric, extras.floors, axis, window)
     _add_end_labels(figure, lines, metric, axis, layout, window.theme)
     if extras.changes:
@@ -90,12 +95,12 @@ def trend(lines: Sequence[Line], metric: str, window: Window, extras: Extras) ->
 
 def each(lines: Sequence[Line], metric: str, window: Window, marks: Sequence[Tick]) -> go.Figure:
     """A panel a backend, all of one height in points, each around its own middle."""
-    layout = stacked([PANEL] * len(lines))
+    layout, lines = stacked([PANEL] * len(lines)), [line._replace(bold=True, band=True) for line in lines]
     figure = new_figure(window, layout.height)
-    spans = axes.same_span(metric, [_drawn([line._replace(bold=True)], metric) for line in lines])
+    spans = axes.same_span(metric, [_drawn([line], metric) for line in lines])
     for number, (line, axis) in enumerate(zip(lines, spans, strict=True), start=1):
         add_axis(figure, number, layout.domains[number - 1], axis, window.theme)
-        _add_line(figure, line._replace(bold=True), metric, window, number)
+        _add_line(figure, line, metric, window, number)
         _add_panel_label(figure, line, metric, layout.domains[number - 1], window.theme)
     add_marks(figure, marks, _times(lines), window)
     return figure
@@ -182,11 +187,22 @@ def _every_other(axis: Axis) -> dict[str, Any]:
 # Lines ------------------------------------------------------------------------
 
 
+def _banded(lines: Sequence[Line]) -> list[Line]:
+    """Which lines show their intervals: all where they can be told apart, else the bold ones."""
+    clear = banded(lines)
+    return [line._replace(band=line.bold or clear) for line in lines]
+
+
+def banded(lines: Sequence[Line]) -> bool:
+    """Whether the intervals of all lines can be told apart."""
+    return len(lines) <= MOST_BANDS or all(len(line.points) <= FEW for line in lines)
+
+
 def _drawn(lines: Sequence[Line], metric: str) -> list[float]:
-    """Every value that must fit on the axis: means, and the intervals of bold lines."""
+    """Every value that must fit on the axis: means, and the intervals that are shown."""
     values = [point.mean for line in lines for point in line.points]
     bounds = [
-        bound for line in lines if line.bold for point in line.points for bound in (point.low, point.high)
+        bound for line in lines if line.band for point in line.points for bound in (point.low, point.high)
     ]
     return [value * axes.scale(metric) for value in [*values, *bounds] if value is not None]
 
@@ -199,8 +215,9 @@ def _add_line(figure: go.Figure, line: Line, metric: str, window: Window, number
     if not line.points:
         return
     pieces = [line.points[piece] for piece in axes.segments([point.started_at for point in line.points])]
-    if line.bold:
+    if line.band:
         figure.add_trace(_band(pieces, line, metric, window, number))
+        figure.add_trace(_bars(pieces, line, metric, window, number))
     figure.add_trace(_curve(pieces, line, metric, window, number))
 
 
@@ -221,6 +238,20 @@ def _band(
     )  # fmt: skip
 
 
+def _bars(
+    pieces: list[Sequence[TrendPoint]], line: Line, metric: str, window: Window, number: int
+) -> go.Scatter:
+    """The intervals of runs that stand alone: a band has no width there."""
+    alone = [piece[0] for piece in pieces if len(piece) == 1]
+    at = [local(point.started_at, window.zone) for point in alone]
+    bounds = [(_rounded(point.low, metric), _rounded(point.high, metric)) for point in alone]
+    return go.Scatter(
+        x=[x for stamp in at for x in (stamp, stamp, None)],
+        y=[y for low, high in bounds for y in (low, high, None)],
+        yaxis=f"y{number}", mode="lines", line={"color": line.style.colour, "width": 1}, hoverinfo="skip",
+    )  # fmt: skip
+
+
 def _curve(
     pieces: list[Sequence[TrendPoint]], line: Line, metric: str, window: Window, number: int
 ) -> go.Scatter:
@@ -235,7 +266,7 @@ def _curve(
     return go.Scatter(
         x=x, y=y, customdata=data, yaxis=f"y{number}", name=safe(line.name), mode="lines+markers",
         line={"color": line.style.colour, "width": 1.8 if line.bold else 1.2, "dash": _dash(line)},
-        marker={"size": 5, "color": line.style.colour, "opacity": seen},
+        marker={"size": 6, "color": line.style.colour, "opacity": seen, "symbol": line.style.marker},
         # a click would fade every other marker
         selected={"marker": {"opacity": 1}}, unselected={"marker": {"opacity": seen}},
         hovertemplate=f"<b>{safe(line.name)}</b> · %{{x|%a %-d %b, %H:%M}}<br>%{{customdata[1]}} · "

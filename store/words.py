@@ -127,6 +127,15 @@ def moment(at: datetime, now: datetime) -> str:
     return f"{day(at, now)}, {at:%H:%M}"
 
 
+def first_day(first: datetime, last: datetime, now: datetime, days: int) -> str:
+    """Why a chart of `days` shows hours: "" once its runs (of one zone) reach over more than a day."""
+    if last - first > timedelta(days=1):
+        return ""
+    when = "today" if first.date() == now.date() else f"on {day(first, now)}"
+    reach = f"at {first:%H:%M}" if last - first < timedelta(minutes=1) else f"{first:%H:%M} to {last:%H:%M}"
+    return f"First runs {when}, {reach}: the axis grows with the next ones, up to {days} days"
+
+
 # Names ------------------------------------------------------------------------
 
 

@@ -30,7 +30,7 @@ OTHERS = (
 PANELS = 6
 MOST_ROWS = 24
 MOST_BOLD = 3
-"""Bands of more backends than that hide each other."""
+"""Lines of more backends that are bold leave none that stands out."""
 SYMBOLS = {"deploy": "»", "upgrade": "↑", "intended": "⚑"}
 
 
@@ -146,11 +146,19 @@ def _main(chosen: Filters, points: Sequence[TrendPoint], broken: Sequence[Row], 
         figure = charts.trend(lines, chosen.metric, fitted, extras)
     else:
         figure = charts.each(lines, chosen.metric, fitted, marks)
+    _first_day(chosen, points)
     st.plotly_chart(
         figure, key="trend", on_select=_opened, selection_mode="points", theme=None, config=charts.CONFIG,
         alt=charts.alt(f"{words.label(chosen.metric)} of {chosen.suite}", lines, chosen.metric),
     )  # fmt: skip
-    st.caption(_legend(chosen, broken))
+    st.caption(_legend(chosen, broken, charts.banded(lines)))
+
+
+def _first_day(chosen: Filters, points: Sequence[TrendPoint]) -> None:
+    """Says why the axis shows hours where days were chosen."""
+    first, last = (points[place].started_at.astimezone(parts.zone()) for place in (0, -1))
+    if told := words.first_day(first, last, parts.now(), chosen.days):
+        st.markdown(f":material/hourglass_top: :small[{plain(told)}]")
 
 
 def _drawn(broken: Sequence[Row]) -> list[Row]:
@@ -264,12 +272,10 @@ def _fell(row: Row) -> datetime:
     return min((cell.at for cell in row.cells if cell.at > last_pass), default=last_pass)
 
 
-def _legend(chosen: Filters, broken: Sequence[Row]) -> str:
+def _legend(chosen: Filters, broken: Sequence[Row], banded: bool) -> str:
     shaded = {
         EACH: "Shaded: 95 % interval; every panel has the same height in points, around its own middle.",
-        TOGETHER: "Bold, with its 95 % interval: a backend that fails cases which it had passed."
-        if broken
-        else "",
+        TOGETHER: _shaded(bool(broken), banded),
     }[chosen.view]
     squares = "a square for its case" if broken and chosen.view == TOGETHER else ""
     clicks = " and ".join(filter(None, ["Click a point for its run", squares]))
@@ -280,6 +286,14 @@ def _legend(chosen: Filters, broken: Sequence[Row]) -> str:
         else ""
     )
     return f"{shaded} {drawn}Not smoothed; a gap is a time without a whole run. {kinds} {clicks}."
+
+
+def _shaded(broken: bool, banded: bool) -> str:
+    bold = "a backend that fails cases which it had passed."
+    if banded:
+        return f"Shaded: 95 % intervals.{f' Bold: {bold}' if broken else ''}"
+    fewer = f"With {charts.MOST_BANDS} backends or fewer every line has one."
+    return f"Bold, with its 95 % interval: {bold} {fewer}" if broken else f"Intervals are left out. {fewer}"
 
 
 # Other metrics --------------------------------------------------------------------------------------------

@@ -141,11 +141,41 @@ def test_hover_tells_interval_and_n() -> None:
     assert "n %{customdata[2]}" in trace.hovertemplate
 
 
-def test_only_bold_lines_have_bands() -> None:
-    """Five bands over each other hide everything: the quiet ones have none."""
-    lines = [line("mem0", [0.9] * 3, bold=True), line("dense", [0.7] * 3)]
+@pytest.mark.parametrize(
+    ("backends", "runs", "bands"), [(5, 30, 1), (4, 30, 4), (1, 30, 1), (9, 8, 9), (9, 9, 1)]
+)
+def test_bands_that_hide_each_other_are_left_out(backends: int, runs: int, bands: int) -> None:
+    """Every line shows its interval where there are few of them or few runs, else the bold ones alone."""
+    quiet = [line("dense", [0.7] * runs) for _ in range(backends - 1)]
+    figure = charts.trend([line("mem0", [0.9] * runs, bold=True), *quiet], "pass", window(), Extras())
+    colours = [trace.fillcolor for trace in figure.data if trace.fill]
+    assert len(colours) == bands
+    assert "rgba(0,120,212,0.1)" in colours
+
+
+def test_a_run_that_stands_alone_has_its_interval() -> None:
+    """A first run has a bar from bound to bound, since a band of one run has no width."""
+    figure = charts.trend([line("mem0", [0.9])], "pass", window(), Extras())
+    assert [86.0, 93.0, None] in [list(trace.y) for trace in traces(figure, "scatter")]
+    low, high = figure.layout.yaxis.range
+    assert low <= 86
+    assert high >= 93
+
+
+@pytest.mark.parametrize("runs", [3, 30])
+def test_a_backend_keeps_its_marker(runs: int) -> None:
+    """In the main chart, too, a backend is told by marker and dash as well as by colour."""
+    lines = [line("mem0", [0.9] * runs), line("dense", [0.7] * runs)]
     figure = charts.trend(lines, "pass", window(), Extras())
-    assert [trace.fillcolor for trace in figure.data if trace.fill] == ["rgba(0,120,212,0.1)"]
+    for name in ("mem0", "dense"):
+        drawn, style = curve(figure, name), STYLES[name]
+        assert (drawn.line.color, drawn.line.dash, drawn.marker.symbol) == style[:3]
+        ends = [
+            trace for trace in figure.data if trace.mode == "markers" and list(trace.x) == [drawn.x[runs - 1]]
+        ]
+        assert [(style.marker, style.colour)] == [
+            (trace.marker.symbol, trace.marker.color) for trace in ends if trace.marker.color == style.colour
+        ]
 
 
 def test_few_runs_are_points() -> None:

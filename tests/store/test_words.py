@@ -103,6 +103,24 @@ def test_dates_name_another_year() -> None:
     assert words.day(datetime(2025, 12, 31, tzinfo=UTC), NOW) == "31 Dec 2025"
 
 
+@pytest.mark.parametrize(
+    ("hours", "expected"),
+    [
+        ([-0.5, 0], "First runs today, 09:00 to 09:30: the axis grows with the next ones, up to 90 days"),
+        ([0, 0], "First runs today, at 09:30: the axis grows with the next ones, up to 90 days"),
+        (
+            [-48, -47],
+            "First runs on 28 Nov, 09:30 to 10:30: the axis grows with the next ones, up to 90 days",
+        ),
+        ([-25, 0], ""),
+    ],
+)
+def test_a_young_record_says_why_its_axis_is_short(hours: list[float], expected: str) -> None:
+    """Runs of a few hours are said to be the first, as long as they reach over no more than a day."""
+    first, last = (NOW + timedelta(hours=hour) for hour in hours)
+    assert words.first_day(first, last, NOW, 90) == expected
+
+
 def test_lists_read_like_speech() -> None:
     """Names are joined by commas and one "and"."""
     assert [words.listed(names) for names in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == [
