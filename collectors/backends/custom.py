@@ -122,28 +122,43 @@ class Verbs(Backend):
 
 
 class Harness(Backend):
-    """A class with `write` and `search`, an instance of it for each namespace. Keywords that it names among
+    """A class with `write` and `search`, an instance of it for each namespace, opened when it is needed and
+    closed when the namespace is dropped. Keywords that it names among
     its parameters are given: of a memory to `write`, of the scope to `search`, `namespace` to the class."""
 
     def __init__(self, target: Any, config: BackendConfig) -> None:
         self._target, self._name, self._options = target, config.type, config.options
         self._boxes: dict[str, Any] = {}
+        self._dropped: set[str] = set()
         found = {"count"} if _has(target, "count") else set()
         self.capabilities = _capabilities(target, config.type, found) | found
 
     def reset(self, scope: Scope) -> None:
         refuse_foreign(scope.namespace)
-        self._close(self._boxes.pop(scope.namespace, None))
-        box = self._boxes[scope.namespace] = self._open(scope.namespace)
-        for emptying in ("reset", "clear"):
-            if _has(box, emptying):
-                getattr(box, emptying)()
-                break
-        if "count" in self.capabilities and (held := sum(self.count(scope).values())):
+        box = self._boxes.pop(scope.namespace, None)
+        if box is None:
+            self._dropped.discard(scope.namespace)
+            self._boxes[scope.namespace] = self._emptied(scope.namespace)
+        else:  # most scenarios end here: what none asks for again is not kept open
+            self._dropped.add(scope.namespace)
+            self._drop(box)
+
+    def _drop(self, box: Any) -> None:
+        try:
+            _empty(box)
+        finally:
+            self._close(box)
+
+    def _emptied(self, namespace: str) -> Any:
+        box = self._open(namespace)
+        _empty(box)
+        if "count" in self.capabilities and (held := sum(self._counted(box).values())):
+            self._close(box)
             raise BackendError(
                 f"{self._name} holds {held} memories in a fresh namespace: give it a reset() that empties it",
                 permanent=True,
             )
+        return box
 
     def remember(self, scope: Scope, memories: Sequence[Memory]) -> Usage:
         box = self._box(scope)
@@ -170,18 +185,25 @@ class Harness(Backend):
     def count(self, scope: Scope) -> Mapping[str, int]:
         if "count" not in self.capabilities:
             raise undeclared(self._target, "count")
-        return _counts(self._name, self._box(scope).count(), self.legs)
+        return self._counted(self._box(scope))
+
+    def _counted(self, box: Any) -> Mapping[str, int]:
+        return _counts(self._name, box.count(), self.legs)
 
     def close(self) -> None:
         while self._boxes:
             self._close(self._boxes.popitem()[1])
 
     def _box(self, scope: Scope) -> Any:
-        if scope.namespace not in self._boxes:
+        namespace = scope.namespace
+        if namespace in self._dropped:
+            self._dropped.remove(namespace)
+            self._boxes[namespace] = self._emptied(namespace)
+        if namespace not in self._boxes:
             if "durable" not in self.capabilities:
-                raise unknown_namespace(scope.namespace)
-            self._boxes[scope.namespace] = self._open(scope.namespace)
-        return self._boxes[scope.namespace]
+                raise unknown_namespace(namespace)
+            self._boxes[namespace] = self._open(namespace)
+        return self._boxes[namespace]
 
     def _open(self, namespace: str) -> Any:
         named = _accepted(self._target, {"namespace": namespace}) if isinstance(self._target, type) else {}
@@ -190,6 +212,14 @@ class Harness(Backend):
     def _close(self, box: Any) -> None:
         if box is not None and _has(box, "close"):
             box.close()
+
+
+def _empty(box: Any) -> None:
+    """By its own `reset` or `clear`, where it has one."""
+    for emptying in ("reset", "clear"):
+        if _has(box, emptying):
+            getattr(box, emptying)()
+            break
 
 
 def _has(target: Any, *methods: str) -> bool:

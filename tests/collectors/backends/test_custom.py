@@ -269,12 +269,37 @@ class TestHarness:
                 made.append(self)
 
         backend = opened(module, Remembered)
-        for namespace in ("memtrend-1", "memtrend-1", "memtrend-2"):
+        for namespace in ("memtrend-1", "memtrend-2"):
             backend.reset(Scope(namespace))
         backend.close()
         backend.close()
-        closed = [("memtrend-1", 1), ("memtrend-1", 1), ("memtrend-2", 1)]
-        assert [(box.namespace, box.closed) for box in made] == closed
+        assert [(box.namespace, box.closed) for box in made] == [("memtrend-1", 1), ("memtrend-2", 1)]
+
+    def test_a_dropped_namespace_keeps_nothing_open(self, module: ModuleType) -> None:
+        """However many scenarios come and go, an instance is closed at the end of each, and emptied before."""
+        told: list[str] = []
+
+        class Told(Smallest):
+            def __init__(self) -> None:
+                super().__init__()
+                told.append("open")
+
+            def reset(self) -> None:
+                told.append("reset")
+
+            def close(self) -> None:
+                told.append("close")
+
+        backend = opened(module, Told)
+        for scenario in range(2):
+            for _ in ("its beginning", "its end"):
+                backend.reset(Scope(f"memtrend-{scenario}"))
+        assert told == ["open", "reset", "reset", "close"] * 2
+        assert backend.count(Scope("memtrend-0")) == {"memories": 0}
+        backend.reset(Scope("memtrend-1"))
+        backend.count(Scope("memtrend-1"))
+        backend.close()
+        assert told.count("open") == told.count("close") == 4
 
     def test_settle_waits_for_the_user_s_own(self, module: ModuleType) -> None:
         """A store that indexes later may say when it is ready."""
