@@ -174,16 +174,24 @@ def _hit(rank: int, hit: Hit, evidence: Evidence | None) -> dict[str, Any]:
         "wanted": evidence is not None and rank in evidence.wanted,
         "unwanted": evidence is not None and (rank in evidence.unwanted or first),
     }
-    metadata = {well_formed(str(name)): _json_safe(value) for name, value in hit.metadata.items()}
+    metadata = _json_safe(hit.metadata)
     score = None if hit.score is None else float(hit.score)  # numpy's float32 is no JSON
     told = {"id": well_formed(hit.id), "text": well_formed(hit.text), "score": score, "metadata": metadata}
     return _without_empty(told) | {name: True for name, holds in marks.items() if holds}
 
 
-def _json_safe(value: Any) -> Any:
+DEPTH = 8
+"""Levels of metadata that are kept as they are; what lies deeper, a cycle at the latest, becomes text."""
+
+
+def _json_safe(value: Any, depth: int = DEPTH) -> Any:
     """What a backend may have put anywhere, as JSON and UTF-8 can hold it."""
     if value is None or isinstance(value, int) or (isinstance(value, float) and isfinite(value)):
         return value
+    if depth and isinstance(value, Mapping):
+        return {well_formed(str(name)): _json_safe(held, depth - 1) for name, held in value.items()}
+    if depth and isinstance(value, list | tuple):
+        return [_json_safe(held, depth - 1) for held in value]
     return well_formed(str(value))
 
 
