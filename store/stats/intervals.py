@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from math import sqrt
 from typing import Any, NamedTuple
 
@@ -10,11 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 Z95 = 1.959963984540054
 """97.5 % quantile of the standard normal."""
 
 RESAMPLES = 1000
+BATCH = 1_000_000
+"""Numbers drawn at once: 8 MB, whatever the size of the sample."""
 SEED = 20260105
 """Every draw below starts from it, so that equal data give equal intervals."""
 
@@ -57,6 +61,22 @@ def bootstrap_median(values: Floats) -> Interval:
 def _bootstrap(values: Floats, statistic: Callable[..., Any], method: str) -> Interval:
     if len(values) < 2:
         return Interval(None, None, len(values), "fewer than 2 values")
-    draws = np.random.default_rng(SEED).integers(0, len(values), (RESAMPLES, len(values)))
-    low, high = np.quantile(statistic(values[draws], axis=1), [0.025, 0.975])
+    found = np.concatenate([statistic(values[draws], axis=1) for draws in _draws(len(values))])
+    low, high = np.quantile(found, [0.025, 0.975])
     return Interval(float(low), float(high), len(values), method)
+
+
+def _draws(n: int) -> Iterable[Indices]:
+    """RESAMPLES rows of n indices, in batches; those of the sizes that a suite's tags repeat are kept."""
+    return _kept_draws(n) if n * RESAMPLES <= BATCH else _drawn(n)
+
+
+@lru_cache(maxsize=4)
+def _kept_draws(n: int) -> tuple[Indices, ...]:
+    return tuple(_drawn(n))
+
+
+def _drawn(n: int) -> Iterator[Indices]:
+    random, rows = np.random.default_rng(SEED), max(1, BATCH // n)
+    for done in range(0, RESAMPLES, rows):
+        yield random.integers(0, n, (min(rows, RESAMPLES - done), n))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from math import sqrt
 from typing import Any
@@ -119,6 +120,7 @@ SAMPLES = [
     np.array([3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0]),
     np.random.default_rng(1).exponential(120.0, 60),  # latencies
     np.random.default_rng(2).integers(0, 6, 177).astype(float),  # counts
+    np.random.default_rng(4).exponential(120.0, 1501),  # drawn in batches
 ]
 
 
@@ -174,3 +176,14 @@ def test_equal_data_give_equal_intervals(bootstrap: Bootstrap):
 def test_fewer_than_two_values_have_no_interval(bootstrap: Bootstrap, values: list[float]):
     """One value says nothing of how values vary, and the method says so."""
     assert bootstrap(np.array(values)) == Interval(None, None, len(values), "fewer than 2 values")
+
+
+def test_a_large_sample_takes_little_memory():
+    """The interval of 10,000 cases is drawn in batches: well below what all its draws would take."""
+    values = np.random.default_rng(5).exponential(120.0, 10_000)
+    tracemalloc.start()
+    try:
+        bootstrap_mean(values)
+        assert tracemalloc.get_traced_memory()[1] < 50e6
+    finally:
+        tracemalloc.stop()
