@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from typer.main import get_command
 
 from collectors.backend import BACKENDS
 from collectors.cli import app
+from collectors.suite import SuiteConfig, load
 from collectors.suites.golden_format import Case
 from store.metrics import METRICS
 
@@ -58,3 +61,12 @@ def test_every_decision_is_listed() -> None:
     """A decision page that exists can be found from the list."""
     listed = (DOCS / "decisions" / "README.md").read_text(encoding="utf-8")
     assert all(page.name in listed for page in (DOCS / "decisions").glob("0*.md"))
+
+
+@pytest.mark.parametrize("page", [DOCS / "suites.md", DOCS.parent / "README.md"], ids=lambda page: page.name)
+def test_the_case_shown_is_one(page: Path, tmp_path: Path) -> None:
+    """The case that a page shows loads as a suite of one's own once it stands on one line."""
+    shown = re.findall(r"(?s)```json\n(.*?)```", page.read_text(encoding="utf-8"))
+    (tmp_path / "mine.jsonl").write_text("".join(json.dumps(json.loads(case)) + "\n" for case in shown))
+    (probe,) = load(SuiteConfig("mine", tmp_path / "mine.jsonl")).probes
+    assert probe.background == "172 memories of world software"

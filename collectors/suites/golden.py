@@ -37,6 +37,7 @@ from collectors.suite import (
 )
 from collectors.suites import golden_format as form
 
+SHIPPED_WORLDS = Path(__file__).parent / "golden" / "worlds"
 GROUP_SIZE = 40
 """Ask-only cases that share one planting of their world: a failed plant or a kill costs one group."""
 
@@ -104,14 +105,24 @@ def _read_cases(config: SuiteConfig) -> list[Source]:
             problems.append(f"{where}: id: {source.case.id!r} stands in {seen[source.case.id]} already")
         seen.setdefault(source.case.id, where)
         sources.append(source)
-    _refuse(config.name, problems)
+    _refuse(f"suite {config.name}", problems)
     return sources
 
 
 def _read_worlds(config: SuiteConfig, sources: Sequence[Source]) -> dict[str, World]:
-    folder = (config.path if config.path.is_dir() else config.path.parent) / "worlds"
-    named = _worlds_named(sources)
-    return {name: _read_world(folder / f"{name}.jsonl", name, where) for name, where in named.items()}
+    """Those beside the suite, else those we ship."""
+    own = (config.path if config.path.is_dir() else config.path.parent) / "worlds"
+    worlds = {}
+    for name, where in _worlds_named(sources).items():
+        paths = [folder / f"{name}.jsonl" for folder in (own, SHIPPED_WORLDS)]
+        path = next((path for path in paths if path.is_file()), None)
+        if path is None:
+            shipped = ", ".join(sorted(path.stem for path in SHIPPED_WORLDS.glob("*.jsonl")))
+            raise SuiteError(
+                f"{where}: world: {name!r} should be a file {paths[0]}, or one of ours: {shipped}"
+            )
+        worlds[name] = _read_world(path, name)
+    return worlds
 
 
 def _worlds_named(sources: Sequence[Source]) -> dict[str, str]:
@@ -122,9 +133,7 @@ def _worlds_named(sources: Sequence[Source]) -> dict[str, str]:
     return named
 
 
-def _read_world(path: Path, name: str, where: str) -> World:
-    if not path.is_file():
-        raise SuiteError(f"{where}: world: {name!r} should be a file {path}")
+def _read_world(path: Path, name: str) -> World:
     problems: list[str] = []
     memories: dict[str, Memory] = {}
     user = DEFAULT_USER
@@ -147,15 +156,18 @@ def _lines(files: Sequence[Path], problems: list[str]) -> Iterator[tuple[str, di
     for path in files:
         try:
             text = path.read_text(encoding="utf-8-sig")
+        except FileNotFoundError:
+            raise SuiteError(f"{path}: does not exist") from None
         except (OSError, UnicodeDecodeError) as error:
-            raise SuiteError(f"{path}: cannot be read as UTF-8 text: {error}") from error
+            reason = getattr(error, "strerror", None) or error
+            raise SuiteError(f"{path}: cannot be read as UTF-8 text: {reason}") from error
         for number, line in enumerate(text.split("\n"), 1):
             if not line.strip():
                 continue
             try:
                 value = _parsed(line)
             except (ValueError, RecursionError) as error:
-                problems.append(f"{path}:{number}: line: should be one JSON object: {error}")
+                problems.append(f"{path}:{number}: line: should be one JSON object, on one line: {error}")
                 continue
             if isinstance(value, dict):
                 yield f"{path}:{number}", value
@@ -193,7 +205,8 @@ def _depth(value: Any) -> int:
 def _refuse(what: str, problems: Sequence[str], shown: int = 20) -> None:
     if problems:
         more = [f"and {len(problems) - shown} more"] if len(problems) > shown else []
-        raise SuiteError("\n".join([f"suite {what}: {len(problems)} problem(s)", *problems[:shown], *more]))
+        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+        raise SuiteError("\n".join([f"{what}: {count}", *problems[:shown], *more]))
 
 
 # Scenarios

@@ -226,10 +226,12 @@ def explain(error: ValidationError) -> list[str]:
     found = []
     for item in error.errors(include_url=False, include_context=False):
         path = [str(part) for part, _ in groupby(item["loc"])]  # pydantic names a step twice: tag and field
-        message = item["msg"].removeprefix("Value error, ")
+        message = item["msg"].removeprefix("Value error, ").removeprefix("Input ")
         if item["type"] == "extra_forbidden":
             known = _object_of(item["loc"], error.title).model_fields
             message = f"is not a field here; known fields: {', '.join(known)}"
+        if item["type"] == "missing":
+            message = "should be there"
         found.append(f"{'.'.join(path) or 'line'}: {message}")
     return found
 

@@ -21,7 +21,7 @@ from collectors.suite import (
     SuiteError,
     load,
 )
-from collectors.suites.golden import MAX_DEPTH
+from collectors.suites.golden import MAX_DEPTH, SHIPPED_WORLDS
 from tests.collectors.suites.lines import (
     LAB,
     STEP,
@@ -323,6 +323,23 @@ def test_a_selection_that_is_empty_says_so(reading: Reader):
         reading(a_case(tags=["x"]), only=("y",))
 
 
+def test_a_shipped_world_is_at_hand(reading: Reader):
+    """A suite may name a world of ours; one of its own with that name comes before it."""
+    shipped = SuiteConfig("golden", SHIPPED_WORLDS.parent)
+    own = reading(a_case(world="software"))
+    assert {memory.id for memory in planted(own)} <= {memory.id for memory in planted(load(shipped))}
+    assert len(planted(own)) == 172
+    assert len(planted(reading(a_case(world="software"), software=LAB))) == len(LAB)
+    with pytest.raises(SuiteError, match=r"world: 'softwear' should be a file .*, or one of ours: software$"):
+        reading(a_case(world="softwear"))
+
+
+def test_one_problem_is_one_problem(reading: Reader):
+    """The number of problems is told in good English."""
+    with pytest.raises(SuiteError, match=r"^suite mine: 1 problem\n"):
+        reading(a_case(k=0))
+
+
 def test_a_world_that_no_selected_case_names_is_not_read(reading: Reader):
     """Selecting cases away also spares their world."""
     assert (
@@ -335,12 +352,12 @@ def test_everything_wrong_is_told_at_once(reading: Reader):
     with pytest.raises(SuiteError) as refused:
         reading(*(a_case(f"c{n}", k=0) for n in range(25)))
     lines = str(refused.value).splitlines()
-    assert lines[0] == "suite mine: 25 problem(s)"
+    assert lines[0] == "suite mine: 25 problems"
     assert len(lines) == 22
     assert lines[-1] == "and 5 more"
     with pytest.raises(SuiteError) as refused:
         reading(*(a_case(f"c{n}", k=0) for n in range(20)))
-    assert "20 problem(s)" in str(refused.value)
+    assert "20 problems" in str(refused.value)
     assert "more" not in str(refused.value)
 
 
@@ -390,13 +407,15 @@ def test_no_memory_is_planted_twice(reading: Reader):
         )
 
 
-@pytest.mark.parametrize("content", [None, b"\xff\xfe{}"])
-def test_a_file_that_cannot_be_read_is_named(folder: Path, content: bytes | None):
+@pytest.mark.parametrize(
+    ("content", "said"), [(None, "does not exist$"), (b"\xff\xfe{}", "cannot be read as UTF-8 text")]
+)
+def test_a_file_that_cannot_be_read_is_named(folder: Path, content: bytes | None, said: str):
     """A missing file and one in another encoding are refused by name."""
     path = folder / "mine.jsonl"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(SuiteError, match=r"mine\.jsonl: cannot be read as UTF-8 text"):
+    with pytest.raises(SuiteError, match=rf"^\S*mine\.jsonl: {said}"):
         load(SuiteConfig("mine", path))
 
 
