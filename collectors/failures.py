@@ -11,6 +11,10 @@ from collectors.scorers import Evidence, Want, holds, wants
 from collectors.suite import Memory, Probe
 
 
+JUDGE_ERROR = "judge error"
+"""The kind of a case whose answer no pattern could judge in time."""
+
+
 class Diagnosis(NamedTuple):
     """What was learned by asking again, untimed, after a probe was lost. Ranks count from 1, None is "not
     found". `legs`: best wanted rank of each index asked alone; `counts`: memories by index, as the backend

@@ -169,15 +169,29 @@ def _found(diagnosis: Diagnosis) -> dict[str, Any]:
 
 
 def _hit(rank: int, hit: Hit, evidence: Evidence | None) -> dict[str, Any]:
-    first = evidence is not None and evidence.unwanted_first and rank == 0
-    marks = {
-        "wanted": evidence is not None and rank in evidence.wanted,
-        "unwanted": evidence is not None and (rank in evidence.unwanted or first),
-    }
     metadata = _json_safe(hit.metadata)
     score = None if hit.score is None else float(hit.score)  # numpy's float32 is no JSON
     told = {"id": well_formed(hit.id), "text": well_formed(hit.text), "score": score, "metadata": metadata}
-    return _without_empty(told) | {name: True for name, holds in marks.items() if holds}
+    return _without_empty(told) | _marks(rank, evidence)
+
+
+def _marks(rank: int, evidence: Evidence | None) -> dict[str, bool]:
+    """What the hit at that rank is; only what it is stands in the record."""
+    if evidence is None:
+        return {}
+    first = evidence.unwanted_first and rank == 0
+    marks = {"wanted": rank in evidence.wanted, "unwanted": rank in evidence.unwanted or first}
+    return {name: True for name, holds in marks.items() if holds}
+
+
+def rejudged(detail: Mapping[str, Any], evidence: Evidence | None, error: str | None) -> dict[str, Any]:
+    """The detail of an answer under another judgement; `error` says why there is none."""
+    hits = [
+        {name: value for name, value in hit.items() if name not in ("wanted", "unwanted")}
+        | _marks(rank, evidence)
+        for rank, hit in enumerate(detail["hits"])
+    ]
+    return _without_empty({**detail, "hits": hits, "error": error})
 
 
 DEPTH = 8

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from collectors.backend import Backend, Observation, Recall, Usage
 from collectors.calls import CallTimeout, Instance, Line, Stopped, Timed, attempt, describe, is_transient
 from collectors.diagnosis import Inquirer, recall
-from collectors.failures import Diagnosis, failure_kind
+from collectors.failures import JUDGE_ERROR, Diagnosis, failure_kind
 from collectors.history import History
 from collectors.matching import MatchTimeout
 from collectors.scorers import Evidence, judge
@@ -298,7 +298,7 @@ class _Player:
                 diagnosis = self._diagnose(probe)
             failure = failure_kind(probe, evidence, self.history, diagnosis)
         except MatchTimeout as late:
-            return Answer(probe, replace(observation, error=str(late)), failure="judge error")
+            return Answer(probe, replace(observation, error=str(late)), failure=JUDGE_ERROR)
         return Answer(probe, observation, evidence, scores, failure, diagnosis)
 
     def _diagnose(self, probe: Probe) -> Diagnosis | None:

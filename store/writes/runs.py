@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -15,7 +15,7 @@ from store import models as m
 from store.database import Database, insert_rows, is_double
 from store.errors import StoreError
 from store.metrics import METRICS
-from store.records import CaseOutcome, ClosedStatus, NewRun, Rollup, ScenarioOutcome
+from store.records import CaseOutcome, CaseStatus, ClosedStatus, NewRun, Rollup, ScenarioOutcome
 from store.writes.common import PROJECT, changed, insert, insert_event, known_scorer, now
 
 Scores = Mapping[str, float]
@@ -292,16 +292,29 @@ def cancel_run(db: Database, run_id: int, author: str) -> None:
         insert_event(connection, "info", "run", f"{author} cancelled run {run_id}", run_id)
 
 
+class Rejudged(NamedTuple):
+    """What another scorer makes of a stored answer. `status`: ok, or error when it could not be judged, which
+    has no scores and no `returned_n`; `failure` is None for a case that passes."""
+
+    case_result_id: int
+    status: CaseStatus
+    failure: str | None
+    returned_n: int | None
+    scores: Scores
+    detail: Mapping[str, Any]
+
+
 def rescore(
     db: Database,
     run_id: int,
     scorer_version: str,
-    scores: Iterable[tuple[int, Scores]],
+    judged: Iterable[Rejudged],
     rollups: Sequence[Rollup],
 ) -> None:
-    """Give an ended run the scores and rollups of another scorer: (case result id, scores by metric).
-    Those of earlier scorers stay in the record; those of the same scorer are replaced."""
-    computed = list(scores)
+    """Give an ended run the scores and rollups of another scorer. Those of earlier scorers stay in the
+    record; those of the same scorer are replaced. Status, failure and detail follow the new judgement, but
+    a case that is lost again keeps the kind that the run gave it, since the run knew more."""
+    computed = list(judged)
     with db.write() as connection:
         run = connection.execute(sa.select(m.run).where(m.run.c.id == run_id)).first()
         if run is None or run.status == "running":
@@ -310,10 +323,41 @@ def rescore(
             )
         scorer = known_scorer(connection, scorer_version)
         _forget_scores(connection, run_id, scorer)
-        insert_rows(connection, m.score, _SCORE_COLUMNS, _scores(computed, scorer))
+        scores = ((one.case_result_id, one.scores) for one in computed)
+        insert_rows(connection, m.score, _SCORE_COLUMNS, _scores(scores, scorer))
+        _rejudge(connection, run_id, computed)
         _insert_rollups(connection, run_id, run.suite_id, run.backend_id, scorer, rollups)
         connection.execute(m.run.update().where(m.run.c.id == run_id).values(scorer_id=scorer))
         changed(connection)
+
+
+_LOST = sa.and_(m.case_result.c.status == "ok", m.case_result.c.failure.is_not(None))
+_LOST_AGAIN = sa.and_(_LOST, sa.bindparam("now") == "ok", sa.bindparam("kind").is_not(None))
+_REJUDGED = (
+    m.case_result.update()
+    .where(m.case_result.c.id == sa.bindparam("result"))
+    .values(
+        status=sa.bindparam("now"),
+        failure=sa.case((_LOST_AGAIN, m.case_result.c.failure), else_=sa.bindparam("kind")),
+        returned_n=sa.bindparam("returned"),
+    )
+)
+_DETAIL = (
+    m.detail.update()
+    .where(m.detail.c.case_result_id == sa.bindparam("result"))
+    .values(content=sa.bindparam("content"))
+)
+
+
+def _rejudge(connection: Connection, run_id: int, judged: Sequence[Rejudged]) -> None:
+    if judged:
+        named = ("result", "now", "kind", "returned")
+        connection.execute(_REJUDGED, [dict(zip(named, one, strict=False)) for one in judged])
+        connection.execute(_DETAIL, [{"result": one.case_result_id, "content": one.detail} for one in judged])
+    result = m.case_result.c
+    errors = sa.select(sa.func.count()).where(result.run_id == run_id, result.status == "error")
+    values = {"errors_done": errors.scalar_subquery()}
+    connection.execute(m.run.update().where(m.run.c.id == run_id).values(**values))
 
 
 def _forget_scores(connection: Connection, run_id: int, scorer_id: int) -> None:

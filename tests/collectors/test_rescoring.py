@@ -96,13 +96,16 @@ def test_the_same_scorers_give_the_same_scores(db: Database, done: int):
 
 
 def test_a_changed_scorer_judges_the_old_answers(db: Database, done: int, newer: None):
-    """Scores and rollups are those of the new scorers; answers, times, errors and kinds stay."""
+    """Scores are those of the new scorers; answers, times and errors stay, and no case that passes now has
+    a kind of failure."""
     before = _results(db, done)
     assert rescore(db, done) == f"run {done}: 6 answers scored by version {NEW}"
     after = _results(db, done)
-    assert {key: one._replace(scores={}) for key, one in after.items()} == {
-        key: one._replace(scores={}) for key, one in before.items()
+    assert {key: one._replace(scores={}, failure=None) for key, one in after.items()} == {
+        key: one._replace(scores={}, failure=None) for key, one in before.items()
     }
+    assert before["case-basil", 1].failure == "returned but too low"
+    assert {one.failure for one in after.values()} == {None, "backend error"}
     for key, one in after.items():
         told = {**before[key].scores, "pass": 1 - before[key].scores.get("pass", 0)}
         told.pop("recall@k", None)
@@ -183,13 +186,37 @@ def test_what_was_skipped_stays_skipped(db: Database, plan_of: Any, newer: None)
 def test_an_answer_that_takes_too_long_to_judge_has_no_score(
     db: Database, done: int, monkeypatch: pytest.MonkeyPatch
 ):
-    """It leaves the means, and the line says how many there are."""
+    """It leaves the means and is an error of the judge, of which the line says how many there are."""
     _cannot_be_judged(monkeypatch, "amber")
     assert (
         rescore(db, done) == f"run {done}: 4 answers scored by version {OLD}, 2 could not be judged in time"
     )
     assert _results(db, done)["case-amber", 1].scores == {}
-    assert queries.run(db, done).metrics["pass"].n == 2
+    shown = queries.run(db, done)
+    assert (shown.metrics["pass"].n, shown.metrics["error_rate"].mean, shown.errors) == (2, 0.5, 4)
+    unjudged = _results(db, done)["case-amber", 1]
+    assert (unjudged.status, unjudged.failure) == ("error", "judge error")
+    assert unjudged.detail["error"]
+
+
+def test_what_could_not_be_judged_is_judged_again(db: Database, done: int, monkeypatch: pytest.MonkeyPatch):
+    """An error of the judge is no error of the backend: its answer is kept, and scored once it can be."""
+    before = _results(db, done), queries.run(db, done)
+    with monkeypatch.context() as slowly:
+        _cannot_be_judged(slowly, "amber")
+        rescore(db, done)
+    assert rescore(db, done) == f"run {done}: 6 answers scored by version {OLD}"
+    assert (_results(db, done), queries.run(db, done)) == before
+
+
+def test_a_case_that_is_lost_now_says_why(db: Database, done: int, monkeypatch: pytest.MonkeyPatch):
+    """Its kind of failure and the marks of its hits follow the new judgement."""
+    monkeypatch.setattr(scorers, "any_matches", lambda patterns, text: False)
+    rescore(db, done)
+    lost = _results(db, done)["case-amber", 1]
+    assert (lost.scores["pass"], lost.failure) == (0, "not returned")
+    assert not any("wanted" in hit for hit in lost.detail["hits"])
+    assert _results(db, done)["case-basil", 1].failure == "returned but too low", "as the run knew it"
 
 
 def test_without_its_answers_a_run_is_not_scored(db: Database, done: int, newer: None):

@@ -16,6 +16,7 @@ from store.database import Database, open_database
 from store.errors import StoreError
 from store.records import CaseOutcome, NewRun
 from store.writes import LeaseLost
+from store.writes.runs import Rejudged
 from tests.store.seeding import START, Seed, outcome, rollups, scenario
 
 Count = Callable[[str], int]
@@ -212,7 +213,10 @@ def test_rescoring_keeps_the_old_scores(db: Database, seed: Seed, count: Count) 
     run_id = seed.run(seed.suite(), ["a", "b"])
     before = count("score")
     answers = queries.stored_answers(db, run_id)
-    scores = [(answer.case_result_id, {"pass": 0.0}) for answer in answers]
+    scores = [
+        Rejudged(answer.case_result_id, "ok", "not returned", 1, {"pass": 0.0}, answer.detail)
+        for answer in answers
+    ]
     for _ in range(2):  # the second time replaces what the first wrote
         writes.rescore(db, run_id, "2", scores, rollups(0.0))
     assert count("score") == before + len(answers)
