@@ -16,7 +16,7 @@ from dashboard.parts import plain
 from dashboard.strips import Cell, Row, broke
 from store import queries, words
 from store.metrics import METRICS
-from store.queries import EnvironmentChange, TrendPoint
+from store.queries import EnvironmentChange, LostCase, TrendPoint
 
 RANGES = {"30 d": 30, "90 d": 90, "365 d": 365}
 TOGETHER, EACH = "Together", "One each"
@@ -57,7 +57,7 @@ def page() -> None:
     points = data.ask(
         queries.trend, chosen.suite, chosen.metric, tag=chosen.tag, backends=chosen.backends, since=since
     )
-    broken = _broken(chosen, points, since)
+    broken = _broken(chosen, since)
     with heading:
         _title(chosen, points, broken)
     if points:
@@ -221,47 +221,25 @@ def _change(told: Sequence[str], changes: Sequence[EnvironmentChange]) -> Tick:
 # Broken cases ---------------------------------------------------------------------------------------------
 
 
-def _broken(chosen: Filters, points: Sequence[TrendPoint], since: datetime) -> list[Row]:
+def _broken(chosen: Filters, since: datetime) -> list[Row]:
     """The cases that had passed in the range and fail now, a backend's together, the first to break on
     top."""
-    runs = {name: [point for point in points if point.backend == name] for name in chosen.backends}
-    longest = max(map(len, runs.values()), default=0)
-    if longest < 2:
-        return []
     asked = {
         case.name for case in data.ask(queries.suite_cases, chosen.suite) if chosen.tag in ("", *case.tags)
     }
-    fallen = [
-        (row.backend, row.case, row.recent[-len(runs[row.backend]) :])
-        for row in data.ask(queries.flaky_cases, chosen.suite, last=longest)
-        if row.case in asked and runs.get(row.backend)
-    ]
-    rows = [
-        Row(
-            case, backend, parts.styles()[backend], _cells(chosen.suite, case, runs[backend], outcomes, since)
-        )
-        for backend, case, outcomes in fallen
-        if broke(outcomes)
-    ]
+    lost = data.ask(queries.lost_cases, chosen.suite, backends=chosen.backends, since=since)
+    rows = [_row(case) for case in lost if case.case in asked and _broke(case)]
     order = {name: place for place, name in enumerate(chosen.backends)}
     return sorted(rows, key=lambda row: (order[row.backend], _fell(row)))
 
 
-def _cells(
-    suite: str, case: str, runs: Sequence[TrendPoint], outcomes: Sequence[bool], since: datetime
-) -> list[Cell]:
-    """A cell a run. A case with an outcome in each of them needs no question of its own, which matters with
-    dozens of cases over a year."""
-    if len(outcomes) == len(runs):
-        return [
-            Cell(run.run_id, run.started_at, int(passed), 1)
-            for run, passed in zip(runs, outcomes, strict=True)
-        ]
-    return [
-        Cell(point.run_id, point.started_at, point.passes, 0 if point.status == "error" else point.trials)
-        for point in data.ask(queries.case_history, suite, case, limit_runs=max(RANGES.values()))
-        if point.backend == runs[0].backend and point.started_at >= since
-    ]
+def _broke(case: LostCase) -> bool:
+    return broke([2 * one.passes > one.judged for one in case.outcomes if one.judged])
+
+
+def _row(case: LostCase) -> Row:
+    cells = [Cell(*outcome) for outcome in case.outcomes]
+    return Row(case.case, case.backend, parts.styles()[case.backend], cells)
 
 
 def _fell(row: Row) -> datetime:

@@ -5,6 +5,11 @@ that is not known."""
 from store.queries.common import (
     Rolled,
 )
+from store.queries.lost import (
+    LostCase,
+    Outcome,
+    lost_cases,
+)
 from store.queries.operation import (
     EventRow,
     ExpectedRow,
@@ -90,7 +95,9 @@ __all__ = [
     "HeartbeatRow",
     "HistoryPoint",
     "LeaseRow",
+    "LostCase",
     "MarkRow",
+    "Outcome",
     "OverviewRow",
     "Rolled",
     "RunFilter",
@@ -120,6 +127,7 @@ __all__ = [
     "heartbeats",
     "is_cancelled",
     "leases",
+    "lost_cases",
     "marks",
     "next_expected",
     "overview",

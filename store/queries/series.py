@@ -92,11 +92,11 @@ def trends(
     """The same for several metrics at once, oldest first."""
     wanted = [metric_id(name) for name in metrics]
     with db.read() as connection:
-        series = _whole_runs(connection, suite_id(connection, suite), backends, since)
+        series = whole_runs(connection, suite_id(connection, suite), backends, since)
         return _points(connection, series, wanted, tag)
 
 
-class _SeriesRun(NamedTuple):
+class SeriesRun(NamedTuple):
     id: int
     suite_id: int
     backend_id: int
@@ -107,9 +107,9 @@ class _SeriesRun(NamedTuple):
     scorer_id: int
 
 
-def _whole_runs(
+def whole_runs(
     connection: Connection, suite: int | None, backends: Sequence[str] | None, since: datetime | None
-) -> dict[int, _SeriesRun]:
+) -> dict[int, SeriesRun]:
     """The whole runs of a suite by id, oldest first."""
     query = (
         sa.select(
@@ -125,11 +125,11 @@ def _whole_runs(
         query = query.where(m.backend.c.name.in_(list(backends)))
     if since is not None:
         query = query.where(m.run.c.started_at >= since)
-    return {row.id: _SeriesRun(*row) for row in connection.execute(query)}
+    return {row.id: SeriesRun(*row) for row in connection.execute(query)}
 
 
 def _points(
-    connection: Connection, series: Mapping[int, _SeriesRun], metrics: Sequence[int], tag: str
+    connection: Connection, series: Mapping[int, SeriesRun], metrics: Sequence[int], tag: str
 ) -> list[TrendPoint]:
     """Ranges of the rollup's key. The runs are joined here, since joining a year in SQL takes far longer."""
     rolled = m.rollup.c
@@ -150,7 +150,7 @@ def _points(
 
 
 def _point(
-    run: _SeriesRun, metric: str, n: int, mean: float, low: float | None, high: float | None
+    run: SeriesRun, metric: str, n: int, mean: float, low: float | None, high: float | None
 ) -> TrendPoint:
     where = (run.environment_id, run.suite_version)
     return TrendPoint(run.id, run.backend, run.started_at, n, mean, low, high, *where, metric)
@@ -161,7 +161,7 @@ def environment_changes(
 ) -> list[EnvironmentChange]:
     """What changed in the environment from one whole run of a backend to its next, oldest first."""
     with db.read() as connection:
-        series = _whole_runs(connection, suite_id(connection, suite), backends, None)
+        series = whole_runs(connection, suite_id(connection, suite), backends, None)
         known = _environments(connection, {run.environment_id for run in series.values()})
     changes = list(_changes(series.values(), known))
     return [change for change in changes if since is None or change.at >= since]
@@ -211,7 +211,7 @@ def floors(db: Database, suite: str, metric: str, tag: str = "") -> dict[str, Ro
     floor = sa.select(m.backend.c.name).where(m.backend.c.type.in_(["nothing", "everything"]))
     with db.read() as connection:
         names = list(connection.execute(floor).scalars())
-        series = _whole_runs(connection, suite_id(connection, suite), names, None)
+        series = whole_runs(connection, suite_id(connection, suite), names, None)
         newest = {run.backend: run for run in series.values()}
         points = _points(connection, {run.id: run for run in newest.values()}, [wanted], tag)
     return {point.backend: Rolled(point.mean, point.low, point.high, point.n) for point in points}
@@ -272,7 +272,7 @@ def _with_run(state: _State, run_id: int, status: str) -> _State:
 
 def _recent_points(connection: Connection, suite: int) -> dict[str, list[TrendPoint]]:
     points: dict[str, list[TrendPoint]] = defaultdict(list)
-    for point in _points(connection, _whole_runs(connection, suite, None, None), [metric_id("pass")], ""):
+    for point in _points(connection, whole_runs(connection, suite, None, None), [metric_id("pass")], ""):
         points[point.backend].append(point)
     return {backend: found[-OVERVIEW_POINTS:] for backend, found in points.items()}
 

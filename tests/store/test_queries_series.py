@@ -175,7 +175,10 @@ def test_an_empty_record_answers_every_question(db: Database) -> None:
         *(question(db) for question in (queries.overview, queries.suites, queries.backends, queries.runs)),
         *(question(db) for question in (queries.marks, queries.events, queries.leases, queries.heartbeats)),
         *(question(db, "golden") for question in (queries.suite_versions, queries.suite_tags)),
-        *(question(db, "golden") for question in (queries.suite_cases, queries.flaky_cases)),
+        *(
+            question(db, "golden")
+            for question in (queries.suite_cases, queries.flaky_cases, queries.lost_cases)
+        ),
         *(question(db, "golden", "a") for question in (queries.case, queries.case_history)),
         *(question(db, 1) for question in (queries.run_cases, queries.stored_answers, queries.run_tags)),
         queries.trends(db, "golden", ["pass"]),

@@ -1,0 +1,84 @@
+"""Which cases a backend loses now, and how each of them fared before."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from store import queries, writes
+from store.database import Database
+from store.queries import LostCase, Outcome
+from tests.store.seeding import START, Seed, outcome, scenario
+
+
+def test_what_was_lost_comes_with_its_past(db: Database, seed: Seed) -> None:
+    """A case that passed once and not in its backend's newest whole run has an outcome for each run."""
+    version = seed.suite()
+    ids = [seed.run(version, passed, day=day) for day, passed in enumerate((["a", "b"], ["a", "c"], ["a"]))]
+    seed.run(version, [], day=3, status="invalid")
+    dates = [START + timedelta(days=day) for day in range(3)]
+    assert queries.lost_cases(db, "golden") == [
+        LostCase(name, "keyword", [Outcome(*facts, 1) for facts in zip(ids, dates, passes, strict=True)])
+        for name, passes in (("b", (1, 0, 0)), ("c", (0, 1, 0)))
+    ]
+
+
+def test_each_backend_loses_for_itself(db: Database, seed: Seed) -> None:
+    """Every backend is judged by its own newest run, and backends select."""
+    version = seed.suite()
+    for day, backend, passed in (
+        (0, "keyword", ["a"]),
+        (1, "dense", ["a"]),
+        (2, "dense", []),
+        (3, "keyword", ["a"]),
+    ):
+        seed.run(version, passed, backend=backend, day=day)
+    assert [(row.case, row.backend) for row in queries.lost_cases(db, "golden")] == [("a", "dense")]
+    assert queries.lost_cases(db, "golden", backends=["keyword"]) == []
+
+
+def test_only_the_runs_since_count(db: Database, seed: Seed) -> None:
+    """A pass before the range is not looked at."""
+    version = seed.suite()
+    for day, passed in enumerate((["a"], ["b"], [])):
+        seed.run(version, passed, day=day)
+    (row,) = queries.lost_cases(db, "golden", since=START + timedelta(days=1))
+    assert (row.case, len(row.outcomes)) == ("b", 2)
+
+
+@pytest.mark.parametrize(("status", "lost"), [("error", ["a"]), ("skipped", [])])
+def test_a_case_without_an_answer(status: str, lost: list[str], db: Database, seed: Seed) -> None:
+    """An error in the newest run leaves a case lost, without an outcome there; not applying does not."""
+    version = seed.suite()
+    seed.run(version, ["a"], day=0)
+    run_id, token = seed.open(version)
+    writes.save_scenario(db, run_id, scenario([outcome("a", passed=None, status=status)]), token)
+    seed.close(run_id, token, at=START + timedelta(days=1))
+    rows = queries.lost_cases(db, "golden")
+    assert [row.case for row in rows] == lost
+    assert [[one.judged for one in row.outcomes] for row in rows] == [[1, 0]] * len(lost)
+
+
+def test_an_edited_case_has_lost_nothing(db: Database, seed: Seed) -> None:
+    """What passed under another hash was another question."""
+    seed.run(seed.suite(cases={"a": "1"}), ["a"], cases=["a"], day=0)
+    seed.run(seed.suite(cases={"a": "2"}), [], cases=["a"], day=1)
+    assert queries.lost_cases(db, "golden") == []
+
+
+@pytest.mark.parametrize("otherwise", [0, 1])
+def test_the_scorer_in_force_decides(otherwise: int, db: Database, seed: Seed) -> None:
+    """Where a run goes by another scorer, that one says whether the case passed in it."""
+    version = seed.suite(cases={"a": "1"})
+    ids = [seed.run(version, passed, cases=["a"], day=day) for day, passed in enumerate((["a"], []))]
+    assert [row.case for row in queries.lost_cases(db, "golden")] == ["a"]
+    with db.write() as connection:
+        connection.exec_driver_sql("INSERT INTO scorer VALUES (2, '2')")
+        connection.exec_driver_sql(
+            "INSERT INTO score SELECT case_result_id, metric_id, 2, 1 - value FROM score WHERE metric_id = 1"
+            " AND case_result_id IN (SELECT id FROM case_result WHERE run_id = ?)",
+            (ids[otherwise],),
+        )
+        connection.exec_driver_sql("UPDATE run SET scorer_id = 2 WHERE id = ?", (ids[otherwise],))
+    assert queries.lost_cases(db, "golden") == []
