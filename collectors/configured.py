@@ -10,7 +10,7 @@ from collectors.backend import BACKENDS, OPTIONS, BackendConfig
 from collectors.embedding import LOCAL
 from collectors.record import suite_record
 from collectors.runner import RunLimits, RunPlan
-from collectors.suite import SHIPPED, Suite, SuiteConfig, load
+from collectors.suite import SHIPPED, Suite, SuiteConfig, SuiteError, load
 from store import writes
 from store.database import Database
 from store.settings import Settings, check_names, load_settings, public
@@ -48,7 +48,12 @@ def suite_owner(settings: Settings, name: str) -> str:
 def load_suite(settings: Settings, name: str, tag: str = "") -> Suite:
     """The suite, or those of its cases that bear the tag. Raises `SuiteError`."""
     config = suite_config(settings, name)
-    return load(replace(config, only=(*config.only, tag)) if tag else config)
+    if not tag:
+        return load(config)
+    known = sorted({found for probe in load(config).probes for found in probe.tags})
+    if tag not in known:
+        raise SuiteError(f"suite {name}: no case bears the tag {tag!r}; known: {', '.join(known) or 'none'}")
+    return load(replace(config, only=(*config.only, tag)))
 
 
 def backend_config(settings: Settings, name: str) -> BackendConfig:

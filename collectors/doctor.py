@@ -139,7 +139,8 @@ def _broken_or_not(settings: Settings, name: str) -> list[CheckResult]:
     found = _guarded(name, lambda: _examined(settings, name, deep=False), _advice(name))
     bad = next((check for check in found if not check.ok), None)
     if bad is None:
-        return [CheckResult(f"backend {name}", True, f"{len(found)} adapter checks")]
+        more = f"; memtrend doctor {name} checks what it ought to do"
+        return [CheckResult(f"backend {name}", True, f"{len(found)} adapter checks{more}")]
     return [CheckResult(f"backend {name}", False, f"{bad.name}: {bad.detail}", bad.advice)]
 
 

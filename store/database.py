@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,12 @@ class Database:
             yield connection
 
     def close(self) -> None:
+        """Give back what was opened. What is in the log beside the file goes into it, unless another process
+        is at work there: that one does it when it ends."""
+        with suppress(SQLAlchemyError, sqlite3.Error), closing(self._engine.raw_connection()) as raw:
+            cursor = raw.cursor()
+            cursor.execute("PRAGMA busy_timeout=0")
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._engine.dispose()
 
     @contextmanager
@@ -92,7 +98,7 @@ def open_database(url: str) -> Database:
         if current != REVISIONS[-1]:
             _migrate(database)
     except BaseException:
-        database.close()
+        database._engine.dispose()  # no more than that: the file may be somebody else's
         raise
     return database
 

@@ -66,6 +66,7 @@ def test_healthy(folder):
     assert found["configuration"].detail == str(folder / "memtrend.toml")
     assert found["suite small"].detail.startswith("3 cases, 6 plants, version ")
     assert found["database"].detail.endswith("record.db, 0 runs")
+    assert found["backend words"].detail.endswith("; memtrend doctor words checks what it ought to do")
 
 
 def test_configuration(folder):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from store import database, writes
+from store import database, queries, writes
 from store.database import REVISIONS, Database, DatabaseError, open_database
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -252,3 +252,29 @@ def test_a_full_disk_is_named_and_breaks_nothing(url: str, tmp_path: Path) -> No
     assert counts == [int(stored), *[50 * int(stored)] * 3]
     assert connection.execute("SELECT cases_done FROM run").fetchone() == (50 * int(stored),)
     connection.close()
+
+
+def test_closing_empties_the_log(url: str, tmp_path: Path) -> None:
+    """What was written is in the file itself after a close, even while another process has the file open."""
+    db, other = open_database(url), open_database(url)
+    for _ in range(50):
+        writes.add_event(db, "info", "test", "x" * 1000)
+    assert len(queries.events(other)) > 0
+    (log,) = tmp_path.glob("*-wal")
+    assert log.stat().st_size > 50_000
+    db.close()
+    assert log.stat().st_size == 0
+    other.close()
+    assert not log.exists()
+
+
+def test_closing_waits_for_nobody(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A close while another process reads leaves the log to that one, at once."""
+    monkeypatch.setattr(database, "BUSY_SECONDS", 3600.0)
+    db, other = open_database(url), open_database(url)
+    with other.read() as reading:
+        reading.exec_driver_sql("SELECT count(*) FROM event")
+        writes.add_event(db, "info", "test", "said while it reads")
+        db.close()
+    assert [event.message for event in queries.events(other)] == ["said while it reads"]
+    other.close()
