@@ -7,7 +7,6 @@ Heavy imports stand inside the commands, so that `--help` stays quick.
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -28,10 +27,10 @@ from collectors.arguments import (
 )
 
 if TYPE_CHECKING:
-    from collectors.runs import Stop
     from store.database import Database
     from store.settings import Settings
 
+ONCE_MORE = "stopping after the step in flight; once more to stop at once"
 STATUSES = ["running", "whole", "invalid", "void", "interrupted"]
 
 app = typer.Typer(
@@ -147,27 +146,6 @@ def say(text: str) -> None:
     typer.echo(text, err=True)
 
 
-@contextmanager
-def stop_on_signals() -> Iterator[Stop]:
-    """The first ^C or TERM asks the run to stop at the next step; a second one ends it at once."""
-    from collectors.runs import Stop
-
-    stop = Stop()
-
-    def ask(number: int, _frame: object) -> None:
-        if stop.asked:
-            raise KeyboardInterrupt
-        stop.ask()
-        say("stopping after the step in flight; once more to stop at once")
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 # Running
 
 
@@ -214,7 +192,7 @@ def run(
     """Run suites against backends: all of them, or those named. Exit 1 unless every run is whole."""
     from collectors import runs as doing
     from collectors.configured import backend_names, suite_names
-    from collectors.process import quiet_retries
+    from collectors.process import quiet_retries, stop_on_signals
     from store import queries, shapes, writes
 
     quiet_retries()
@@ -225,18 +203,19 @@ def run(
     of, kept = settings(), pairs(meta)
     suites = chosen(suite, suite_names(of), "suite")
     backends = chosen(backend, backend_names(of), "backend")
-    with database(of) as db, stop_on_signals() as stop, redirect_stdout(sys.stderr):
+    with database(of) as db, stop_on_signals(ONCE_MORE) as stop, redirect_stdout(sys.stderr):
         if resume:
             todo = doing.interrupted(db, of, existing(db, [run_id] if run_id else []), suite, backend)
         else:
             todo = doing.planned(of, suites, backends, trials=trials, tag=tag, meta=kept)
         if mark:
             writes.add_mark(db, mark, meta=kept)
-        outcomes = doing.run_all(db, todo, stop)
-        rows = queries.runs(db, ids=[outcome.run_id for outcome in outcomes], limit=None)
+        ended = doing.run_all(db, todo, stop)
+        made = [done.outcome.run_id for done in ended if done.outcome]
+        rows = queries.runs(db, ids=made, limit=None)
     if json:
         print_json(shapes.run_list(rows))
-    raise typer.Exit(doing.exit_code(outcomes, stop.asked))
+    raise typer.Exit(doing.exit_code(ended, stop))
 
 
 @app.command()

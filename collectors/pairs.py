@@ -1,25 +1,25 @@
-"""One suite on one backend: which pairs there are, and a run of one that never raises."""
+"""One suite on one backend: which pairs there are, and a run of one, whose failure ends no other's."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from collectors import runner
 from collectors.calls import Stopped
 from collectors.configured import backend_names, plan, suite_names
 from collectors.lease import InstanceBusy
-from collectors.runner import RunOutcome, RunPlan
-from collectors.runs import summary
+from collectors.runner import Progress, RunOutcome, RunPlan
 from store import queries
 from store.database import Database
+from store.errors import StoreError
 from store.hiding import redacted
 from store.settings import ScheduleSection, Settings
 
 RETRY_S = 1.0
-NOT_BEGUN = "the collector stopped before this run began; ask for it again"
+NOT_BEGUN = "stopped before this run began; ask for it again"
 
 
 class Pair(NamedTuple):
@@ -28,6 +28,17 @@ class Pair(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.suite} on {self.backend}"
+
+
+class Todo(NamedTuple):
+    """A run to make, or the one to finish."""
+
+    plan: RunPlan
+    resume: int | None = None
+
+    @property
+    def pair(self) -> Pair:
+        return Pair(self.plan.suite.name, self.plan.backend.name)
 
 
 class Asked(NamedTuple):
@@ -86,19 +97,37 @@ def run_pair(settings: Settings, db: Database, pair: Pair, asked: Asked, stop: t
         planned = plan(
             settings, *pair, trials=asked.trials, trigger=asked.trigger, tag=asked.tag, meta=asked.meta
         )
-        outcome = _run_when_free(planned, db, stop, asked.wait_s)
-    except Stopped:
-        return Done(pair, None, NOT_BEGUN)
+        return run_todo(Todo(planned), db, stop, wait_s=asked.wait_s)
     except Exception as error:  # noqa: BLE001  a suite, an adapter or the disk may fail in any way; the next pair must not
         return Done(pair, None, redacted(str(error)) or type(error).__name__)
-    return Done(pair, outcome, _problem(outcome))
 
 
-def _run_when_free(planned: RunPlan, db: Database, stop: threading.Event, wait_s: float) -> RunOutcome:
+def run_todo(
+    todo: Todo,
+    db: Database,
+    stop: threading.Event,
+    *,
+    wait_s: float = 0.0,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+) -> Done:
+    """Run, and say what it came to: neither a backend in use nor a record that refuses ends more than this
+    run. `stop` is this run's alone."""
+    try:
+        outcome = _run_when_free(todo, db, stop, wait_s, on_progress)
+    except Stopped:
+        return Done(todo.pair, None, NOT_BEGUN)
+    except (InstanceBusy, StoreError) as error:
+        return Done(todo.pair, None, redacted(str(error)))
+    return Done(todo.pair, outcome, _problem(outcome))
+
+
+def _run_when_free(
+    todo: Todo, db: Database, stop: threading.Event, wait_s: float, on_progress: Callable[[Progress], None]
+) -> RunOutcome:
     give_up = time.monotonic() + wait_s
     while True:
         try:
-            return runner.run(planned, db, stop=stop)
+            return runner.run(todo.plan, db, on_progress=on_progress, stop=stop, resume=todo.resume)
         except InstanceBusy:
             if time.monotonic() >= give_up or stop.wait(RETRY_S):
                 raise
@@ -115,4 +144,15 @@ def told(db: Database, done: Done) -> str:
     """One line about what a pair came to, for a person."""
     if done.outcome is None:
         return f"{done.pair}: {done.problem}"
-    return summary(db, done.outcome)
+    return _summary(db, done.outcome)
+
+
+def _summary(db: Database, outcome: RunOutcome) -> str:
+    row = queries.run(db, outcome.run_id)
+    assert row is not None, "a run that has just ended is in the record"
+    head = f"run {row.id}  {row.suite} on {row.backend}: {outcome.status}"
+    rolled = row.metrics.get("pass")
+    if outcome.reason or rolled is None:
+        return f"{head}" + (f" ({outcome.reason})" if outcome.reason else "")
+    span = f"{100 * (rolled.low or 0):.1f} to {100 * (rolled.high or 0):.1f}"
+    return f"{head}, {100 * rolled.mean:.1f} % pass ({span}, n {rolled.n})"

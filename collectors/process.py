@@ -13,25 +13,44 @@ INTERRUPTED = 130
 
 
 class Stop:
-    """Whether a signal asked the process to stop, and the exit code that answers it."""
+    """Whether a signal asked the process to stop, and the exit code that answers it. It ends the run going on
+    and those to come, while a cancel ends a run alone."""
 
     def __init__(self) -> None:
         self.asked = Event()
         self.exit_code = 0
+        self._run = Event()
+
+    def ask(self, exit_code: int = 0) -> None:
+        self.exit_code = exit_code
+        self.asked.set()
+        self._run.set()
+
+    def of_the_next_run(self) -> Event:
+        self._run = Event()
+        if self.asked.is_set():
+            self._run.set()
+        return self._run
 
 
 @contextmanager
-def stop_on_signals() -> Iterator[Stop]:
-    """SIGINT and SIGTERM set `asked` and do nothing else; afterwards they mean what they did before."""
+def stop_on_signals(once_more: str = "") -> Iterator[Stop]:
+    """SIGINT and SIGTERM set `asked` and do nothing else; afterwards they mean what they did before. With a
+    text `once_more`, which is told at the first signal, a second one is a KeyboardInterrupt."""
     stop = Stop()
     # A handler runs in the middle of whatever the main thread does, perhaps while it holds the event's own
     # lock: only a SimpleQueue may be used there.
     signals: SimpleQueue[int] = SimpleQueue()
-    Thread(target=_heed, args=(signals, stop), name="memtrend-signals", daemon=True).start()
-    former = {
-        number: signal.signal(number, lambda number, _frame: signals.put(number))
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    Thread(target=_heed, args=(signals, stop, once_more), name="memtrend-signals", daemon=True).start()
+    received: list[int] = []
+
+    def receive(number: int, _frame: object) -> None:
+        if once_more and received:
+            raise KeyboardInterrupt
+        received.append(number)
+        signals.put(number)
+
+    former = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
@@ -39,9 +58,10 @@ def stop_on_signals() -> Iterator[Stop]:
             signal.signal(number, handler)
 
 
-def _heed(signals: SimpleQueue[int], stop: Stop) -> None:
-    stop.exit_code = INTERRUPTED if signals.get() == signal.SIGINT else 0
-    stop.asked.set()
+def _heed(signals: SimpleQueue[int], stop: Stop, once_more: str) -> None:
+    stop.ask(INTERRUPTED if signals.get() == signal.SIGINT else 0)
+    if once_more:
+        complain(once_more)
 
 
 def say(line: str) -> None:

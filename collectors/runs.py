@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from collectors.calls import Stopped
 from collectors.configured import plan, suite_names
 from collectors.lease import release_those_of_the_dead
-from collectors.runner import Progress, RunOutcome, RunPlan, run
+from collectors.pairs import Done, Todo, run_todo, told
+from collectors.process import INTERRUPTED, Stop
+from collectors.runner import Progress
 from collectors.scorers import SCORER_VERSION
 from store import queries
 from store.database import Database
@@ -24,29 +24,6 @@ from store.errors import StoreError
 from store.settings import Settings
 
 PLAIN_EVERY_S = 5.0
-
-
-class Todo(NamedTuple):
-    plan: RunPlan
-    resume: int | None = None
-
-
-class Stop:
-    """Asked for, it ends the run going on and those to come, while a cancel ends a run alone."""
-
-    def __init__(self) -> None:
-        self.asked = False
-        self._run = threading.Event()
-
-    def ask(self) -> None:
-        self.asked = True
-        self._run.set()
-
-    def of_the_next_run(self) -> threading.Event:
-        self._run = threading.Event()
-        if self.asked:
-            self._run.set()
-        return self._run
 
 
 def planned(
@@ -112,41 +89,25 @@ def _resumed(settings: Settings, row: queries.RunRow) -> Todo:
     return Todo(again, row.id)
 
 
-def run_all(db: Database, todo: Sequence[Todo], stop: Stop) -> list[RunOutcome]:
-    """One after the other, until `stop` is asked for. Raises `InstanceBusy`."""
-    outcomes = []
+def run_all(db: Database, todo: Sequence[Todo], stop: Stop) -> list[Done]:
+    """One after the other, until `stop` is asked for; each is told as it ends."""
+    ended = []
     with progress() as show:
         for one in todo:
-            if stop.asked:
+            if stop.asked.is_set():
                 break
-            try:
-                event = stop.of_the_next_run()
-                outcome = run(one.plan, db, on_progress=show, stop=event, resume=one.resume)
-            except Stopped:
-                if stop.asked:  # before it began, so there is nothing to tell
-                    break
-                raise
-            outcomes.append(outcome)
-            show.end(outcome, summary(db, outcome))
-    return outcomes
+            done = run_todo(one, db, stop.of_the_next_run(), on_progress=show)
+            if done.outcome is None and stop.asked.is_set():  # before it began, so there is nothing to tell
+                break
+            ended.append(done)
+            show.end(told(db, done))
+    return ended
 
 
-def summary(db: Database, outcome: RunOutcome) -> str:
-    """One line about a run that has ended."""
-    row = queries.run(db, outcome.run_id)
-    assert row is not None, "a run that has just ended is in the record"
-    head = f"run {row.id}  {row.suite} on {row.backend}: {outcome.status}"
-    rolled = row.metrics.get("pass")
-    if outcome.reason or rolled is None:
-        return f"{head}" + (f" ({outcome.reason})" if outcome.reason else "")
-    span = f"{100 * (rolled.low or 0):.1f} to {100 * (rolled.high or 0):.1f}"
-    return f"{head}, {100 * rolled.mean:.1f} % pass ({span}, n {rolled.n})"
-
-
-def exit_code(outcomes: Sequence[RunOutcome], stopped: bool) -> int:
-    if stopped:
-        return 130
-    return 0 if outcomes and all(outcome.status == "whole" for outcome in outcomes) else 1
+def exit_code(ended: Sequence[Done], stop: Stop) -> int:
+    if stop.asked.is_set():
+        return INTERRUPTED
+    return 0 if ended and all(done.problem is None for done in ended) else 1
 
 
 # Progress
@@ -154,7 +115,7 @@ def exit_code(outcomes: Sequence[RunOutcome], stopped: bool) -> int:
 
 class Display(Protocol):
     def __call__(self, progress: Progress) -> None: ...
-    def end(self, outcome: RunOutcome, text: str) -> None: ...
+    def end(self, text: str) -> None: ...
 
 
 @contextmanager
@@ -181,7 +142,7 @@ class BarDisplay:
         rate = f"{self.bar.tasks[-1].speed or 0:.0f} cases/s{errors}"
         self.bar.update(self.task, completed=progress.done, rate=rate)
 
-    def end(self, outcome: RunOutcome, text: str) -> None:
+    def end(self, text: str) -> None:
         if self.task is not None:
             self.bar.remove_task(self.task)
             self.task = None
@@ -193,18 +154,20 @@ class PlainDisplay:
 
     def __init__(self) -> None:
         self.console = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
-        self.said = self.started = time.monotonic()
+        self.first: Progress | None = None
+        self.said = self.started = 0.0
 
     def __call__(self, progress: Progress) -> None:
         now = time.monotonic()
-        if progress.done == 0:
-            self.started = self.said = now
-        if now - self.said > PLAIN_EVERY_S and 0 < progress.done < progress.total:
+        if self.first is None:  # of a resumed run: what was answered before is no work of ours
+            self.first, self.started, self.said = progress, now, now
+        if now - self.said > PLAIN_EVERY_S and self.first.done < progress.done < progress.total:
             self.said = now
-            rate = progress.done / (now - self.started)
+            rate = (progress.done - self.first.done) / (now - self.started)
             left = (progress.total - progress.done) / rate
             where = f"{progress.suite} on {progress.backend}: {progress.done}/{progress.total} cases"
             self.console.print(f"{where}, {rate:.1f} a second, {left:.0f} s left")
 
-    def end(self, outcome: RunOutcome, text: str) -> None:
+    def end(self, text: str) -> None:
+        self.first = None
         self.console.print(text)
