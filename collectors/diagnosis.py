@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
@@ -34,7 +34,7 @@ class Inquirer:
     backend: Backend
     attempts: int
     calls: int = 0
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     hung: bool = False
 
     def diagnose(self, probe: Probe, scope: Scope, history: History) -> Diagnosis:

@@ -10,7 +10,6 @@ from collectors.history import History
 from collectors.scorers import Evidence, Want, holds, wants
 from collectors.suite import Memory, Probe
 
-
 JUDGE_ERROR = "judge error"
 """The kind of a case whose answer no pattern could judge in time."""
 

@@ -29,7 +29,6 @@ from store.errors import StoreError
 from store.records import ClosedStatus, NewRun
 from store.rollups import roll_up
 
-
 AHEAD = 2
 """Scenarios given out for each worker: one to play and one to go on with, so that few answers are held."""
 

@@ -29,7 +29,6 @@ from collectors.suite import (
     Step,
 )
 
-
 DROP_S = 5.0
 """How long the dropping of a namespace may take, once its scenario has ended."""
 
@@ -58,10 +57,10 @@ class Answer(NamedTuple):
 
 @dataclass(slots=True)
 class Played:
-    """What one scenario gave. `ingest` is the usage of planting, `asking` that of questions and diagnoses, with
-    that of every replay. Times are in ms and of the replay that counted: `plant_ms` is None when nothing
-    was asked of the backend, `settle_ms` when it did not settle or never had to; `error` is why the rest of
-    the scenario could not be played, `left` why its namespace is left behind."""
+    """What one scenario gave. `ingest` is the usage of planting, `asking` that of questions and diagnoses,
+    with those of every replay. Times are in ms and of the replay that counted: `plant_ms` is None when
+    nothing was asked of the backend, `settle_ms` when it did not settle or never had to. `error` is why the
+    rest of the scenario could not be played, `left` why its namespace is left behind."""
 
     answers: list[Answer] = field(default_factory=list)
     plants: int = 0

@@ -276,7 +276,7 @@ class TestHarness:
         assert [(box.namespace, box.closed) for box in made] == [("memtrend-1", 1), ("memtrend-2", 1)]
 
     def test_a_dropped_namespace_keeps_nothing_open(self, module: ModuleType) -> None:
-        """However many scenarios come and go, an instance is closed at the end of each, and emptied before."""
+        """An instance is emptied and closed at the end of its scenario, however many there are."""
         told: list[str] = []
 
         class Told(Smallest):
