@@ -359,7 +359,7 @@ def scenario_stats(db: Database, run_id: int) -> list[rollups.ScenarioRow]:
 
     done = m.scenario_result.c
     query = sa.select(*(done[name] for name in ScenarioRow._fields)).where(
-        done.run_id == run_id, done.status == "ok", done.plant_ms.is_not(None), done.settle_ms.is_not(None)
+        done.run_id == run_id, done.status == "ok", done.plant_ms.is_not(None)
     )
     with db.read() as connection:
         return [ScenarioRow(*row) for row in connection.execute(query)]
