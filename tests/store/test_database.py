@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sqlite3
 import subprocess
@@ -16,9 +15,7 @@ import pytest
 
 from store import database, queries, writes
 from store.database import REVISIONS, Database, DatabaseError, open_database
-
-SPAWN = multiprocessing.get_context("spawn")
-FORK = multiprocessing.get_context("fork")
+from tests.store.processes import PROCESSES
 
 
 def _tables(path: Path) -> set[str]:
@@ -59,8 +56,8 @@ def _open_together(url: str, barrier: Barrier) -> None:
 
 def test_six_processes_open_a_new_file_at_once(url: str, tmp_path: Path) -> None:
     """Six processes that open a new record at the same moment all succeed, and it is migrated once."""
-    barrier = SPAWN.Barrier(6)
-    openers = [SPAWN.Process(target=_open_together, args=(url, barrier)) for _ in range(6)]
+    barrier = PROCESSES.Barrier(6)
+    openers = [PROCESSES.Process(target=_open_together, args=(url, barrier)) for _ in range(6)]
     for opener in openers:
         opener.start()
     for opener in openers:
@@ -162,8 +159,8 @@ def test_a_read_only_file_is_named() -> None:
         open_database(url).close()
         (folder / "record.db").chmod(0o444)
         folder.chmod(0o555)
-        receiver, sender = FORK.Pipe(duplex=False)
-        child = FORK.Process(target=_add_mark_as_nobody, args=(url, sender))
+        receiver, sender = PROCESSES.Pipe(duplex=False)
+        child = PROCESSES.Process(target=_add_mark_as_nobody, args=(url, sender))
         child.start()
         child.join(30)
         assert receiver.poll(), "it was written"

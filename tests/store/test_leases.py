@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import time
 from datetime import UTC, datetime, timedelta
 from multiprocessing.queues import Queue
@@ -12,8 +11,8 @@ import time_machine
 
 from store import queries, writes
 from store.database import Database, open_database
+from tests.store.processes import PROCESSES
 
-SPAWN = multiprocessing.get_context("spawn")
 ROUNDS = 20
 
 
@@ -80,9 +79,9 @@ def _race(url: str, barrier: Barrier, won: Queue[list[int | None]]) -> None:
 
 def test_of_two_that_race_one_wins(db: Database, url: str) -> None:
     """Two processes that ask for the same lease at the same moment never both get it, and one always does."""
-    barrier = SPAWN.Barrier(2)
-    won: Queue[list[int | None]] = SPAWN.Queue()
-    racers = [SPAWN.Process(target=_race, args=(url, barrier, won)) for _ in range(2)]
+    barrier = PROCESSES.Barrier(2)
+    won: Queue[list[int | None]] = PROCESSES.Queue()
+    racers = [PROCESSES.Process(target=_race, args=(url, barrier, won)) for _ in range(2)]
     for racer in racers:
         racer.start()
     results = [won.get(timeout=120) for _ in racers]

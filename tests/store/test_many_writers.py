@@ -1,8 +1,7 @@
-"""Four processes write to one record for WRITERS_SECONDS (4; 60 before a release)."""
+"""Four processes write to one record for WRITERS_SECONDS (2; 60 before a release)."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import time
 from multiprocessing.queues import Queue
@@ -11,10 +10,10 @@ import pytest
 
 from store import queries, writes
 from store.database import Database, open_database
+from tests.store.processes import PROCESSES
 from tests.store.seeding import Seed, outcome, scenario
 
-SPAWN = multiprocessing.get_context("spawn")
-SECONDS = float(os.environ.get("WRITERS_SECONDS", "4"))
+SECONDS = float(os.environ.get("WRITERS_SECONDS", "2"))
 CASES = ("a", "b", "c", "d")
 
 
@@ -35,11 +34,11 @@ def _write_for(url: str, run_id: int, token: int, name: str, seconds: float, don
 def test_four_writers_lose_nothing(db: Database, url: str, seed: Seed, count: object) -> None:
     """Four processes that write all the time never find the database locked, and every row is there."""
     version = seed.suite()
-    done: Queue[int] = SPAWN.Queue()
+    done: Queue[int] = PROCESSES.Queue()
     writers = []
     for name in ("w1", "w2", "w3", "w4"):
         run_id, token = seed.open(version, name)
-        writers.append(SPAWN.Process(target=_write_for, args=(url, run_id, token, name, SECONDS, done)))
+        writers.append(PROCESSES.Process(target=_write_for, args=(url, run_id, token, name, SECONDS, done)))
     for writer in writers:
         writer.start()
     for writer in writers:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import multiprocessing
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from multiprocessing.queues import Queue
@@ -14,8 +13,7 @@ import pytest
 from store import queries, writes
 from store.database import Database, open_database
 from store.errors import StoreError
-
-SPAWN = multiprocessing.get_context("spawn")
+from tests.store.processes import PROCESSES
 
 
 def test_a_request_lives_from_asked_to_done(db: Database) -> None:
@@ -69,9 +67,9 @@ def _claim_all(url: str, barrier: Barrier, claimed: Queue[list[int]]) -> None:
 def test_no_request_is_claimed_twice(db: Database, url: str) -> None:
     """Two processes that claim at the same time share the requests out between them."""
     ids = [writes.add_request(db, "run", {}) for _ in range(40)]
-    barrier = SPAWN.Barrier(2)
-    claimed: Queue[list[int]] = SPAWN.Queue()
-    claimers = [SPAWN.Process(target=_claim_all, args=(url, barrier, claimed)) for _ in range(2)]
+    barrier = PROCESSES.Barrier(2)
+    claimed: Queue[list[int]] = PROCESSES.Queue()
+    claimers = [PROCESSES.Process(target=_claim_all, args=(url, barrier, claimed)) for _ in range(2)]
     for claimer in claimers:
         claimer.start()
     shares = [claimed.get(timeout=100) for _ in claimers]

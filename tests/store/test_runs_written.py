@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 from collections.abc import Callable, ItemsView, Iterator, Mapping
@@ -17,10 +16,10 @@ from store.errors import StoreError
 from store.records import CaseOutcome, NewRun
 from store.writes import LeaseLost
 from store.writes.runs import Rejudged
+from tests.store.processes import PROCESSES
 from tests.store.seeding import START, Seed, outcome, rollups, scenario
 
 Count = Callable[[str], int]
-SPAWN = multiprocessing.get_context("spawn")
 RESULTS = ("scenario_result", "case_result", "score", "detail")
 
 
@@ -61,7 +60,7 @@ def test_a_crash_in_between_leaves_nothing(db: Database, url: str, seed: Seed, c
     """A process killed while it stores a scenario leaves none of it, and the run can go on."""
     run_id, token = seed.open(seed.suite())
     writes.save_scenario(db, run_id, scenario([outcome("c")], "before"), token)
-    victim = SPAWN.Process(target=_die_in_between, args=(url, run_id, token))
+    victim = PROCESSES.Process(target=_die_in_between, args=(url, run_id, token))
     victim.start()
     victim.join(60)
     assert victim.exitcode == -signal.SIGKILL
