@@ -6,6 +6,7 @@ import importlib.util
 import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from collectors.backend import NAMESPACE_PREFIX, Backend, open_backend
 from collectors.calls import Line, describe, on_line
 from collectors.configured import backend_config, configured, load_suite, suite_names
 from collectors.contract import CheckResult, adapter_checks, contract_report
-from collectors.lease import whoami
+from collectors.lease import BackendLease, InstanceBusy, whoami
 from store import queries
 from store.database import Database, open_database
 from store.errors import StoreError
@@ -48,7 +49,7 @@ def check_all(config: Path | None) -> list[CheckResult]:
 def check_backend(settings: Settings, name: str) -> list[CheckResult]:
     """The adapter's own checks, and the contract every backend ought to keep, explained. Raises KeyError for
     an unknown name."""
-    return _guarded(name, lambda: _examined(settings, name, deep=True), _advice(name))
+    return _guarded(name, lambda: _undisturbed(settings, name, deep=True), _advice(name))
 
 
 def _guarded(name: str, check: Callable[[], Iterable[CheckResult]], advice: str = "") -> list[CheckResult]:
@@ -136,12 +137,31 @@ def _collector(db: Database) -> CheckResult:
 
 def _broken_or_not(settings: Settings, name: str) -> list[CheckResult]:
     """Adapter checks as one line."""
-    found = _guarded(name, lambda: _examined(settings, name, deep=False), _advice(name))
+    found = _guarded(name, lambda: _undisturbed(settings, name, deep=False), _advice(name))
+    if found == [_in_use(name)]:
+        return found
     bad = next((check for check in found if not check.ok), None)
     if bad is None:
         more = f"; memtrend doctor {name} checks what it ought to do"
         return [CheckResult(f"backend {name}", True, f"{len(found)} adapter checks{more}")]
     return [CheckResult(f"backend {name}", False, f"{bad.name}: {bad.detail}", bad.advice)]
+
+
+def _undisturbed(settings: Settings, name: str, *, deep: bool) -> list[CheckResult]:
+    """Under the lease of a run, since what is planted and deleted here would spoil one."""
+    try:
+        db = open_database(settings.database.url.get_secret_value())
+    except StoreError:  # told by a check of its own, and no run can be under way there
+        return _examined(settings, name, deep=deep)
+    try:
+        with closing(db), BackendLease(db, name, threading.Event()):
+            return _examined(settings, name, deep=deep)
+    except InstanceBusy:
+        return [_in_use(name)]
+
+
+def _in_use(name: str) -> CheckResult:
+    return CheckResult(f"backend {name}", True, "in use by a run: not checked")
 
 
 def _examined(settings: Settings, name: str, *, deep: bool) -> list[CheckResult]:

@@ -11,7 +11,7 @@ import time_machine
 from collectors import doctor
 from collectors.configured import configured
 from collectors.contract import ADAPTER_CHECKS, CONTRACT
-from store import writes
+from store import queries, writes
 from store.database import open_database
 from tests.collectors.playground import cases, write_suite
 
@@ -155,6 +155,22 @@ def test_slow_backend(folder):
     """A backend is not broken because all of its calls together take longer than one may."""
     (folder / "memtrend.toml").write_text(CONFIG + odd("ours", "Slow", seconds=0.06))
     assert bad() == []
+
+
+@pytest.mark.parametrize(
+    "examine", [lambda: examined().values(), lambda: doctor.check_backend(configured(), "ours")]
+)
+def test_backend_in_use(folder, record, examine):
+    """A backend that a run uses is left alone: nothing is planted or deleted in it meanwhile."""
+    (folder / "memtrend.toml").write_text(CONFIG + odd("ours", "Shelf", journal='"journal"'))
+    token = writes.acquire_lease(record, writes.backend_lease("ours"), "elsewhere:1", 60)
+    found = {check.name: (check.ok, check.detail) for check in examine()}
+    assert found["backend ours"] == (True, "in use by a run: not checked")
+    assert not (folder / "journal").exists()
+    writes.release_lease(record, writes.backend_lease("ours"), token)
+    examine()
+    assert (folder / "journal").exists()
+    assert not any(lease.held for lease in queries.leases(record))
 
 
 # One backend
