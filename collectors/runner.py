@@ -195,7 +195,7 @@ class _Run:
         return writes.open_run(
             self.db,
             NewRun(
-                suite_version_id=writes.register_suite(self.db, suite_record(suite, plan.suite_owner)),
+                suite_version_id=self._suite_version_id(),
                 backend_id=self._backend_id(),
                 environment_id=writes.register_environment(self.db, environment) if environment else None,
                 trigger=plan.trigger,
@@ -209,6 +209,10 @@ class _Run:
                 owner=plan.owner,
             ),
         )
+
+    def _suite_version_id(self) -> int:
+        record = suite_record(self.plan.suite, self.plan.suite_owner)
+        return writes.register_suite(self.db, record, in_force=not self.plan.subset)
 
     def _backend_id(self) -> int:
         backend = self.plan.backend

@@ -17,12 +17,14 @@ from store.records import CaseRecord, SuiteRecord
 from store.writes.common import changed, insert, now, upsert_named
 
 
-def register_suite(db: Database, record: SuiteRecord) -> int:
+def register_suite(db: Database, record: SuiteRecord, *, in_force: bool = True) -> int:
     """Make the suite's version known, with the cases that are new, and return the version's id.
-    Doing it again changes nothing, and no case is ever edited: an edited case is another case."""
+    Doing it again changes nothing, and no case is ever edited: an edited case is another case.
+
+    in_force: False leaves another version in force, if there is one: the record is a part of the suite."""
     _refuse_doubled_cases(record)
     with db.write() as connection:
-        suite_id = _suite_id(connection, record)
+        suite_id = (not in_force and _known_suite(connection, record.name)) or _suite_id(connection, record)
         version = m.suite_version.c
         known = sa.select(version.id).where(version.suite_id == suite_id, version.version == record.version)
         version_id = connection.execute(known).scalar()
@@ -32,6 +34,11 @@ def register_suite(db: Database, record: SuiteRecord) -> int:
 def _refuse_doubled_cases(record: SuiteRecord) -> None:
     if len({case.name for case in record.cases}) < len(record.cases):
         raise StoreError(f"suite {record.name}: a case name occurs twice; names must be unique in a suite")
+
+
+def _known_suite(connection: Connection, name: str) -> int | None:
+    id_: int | None = connection.execute(sa.select(m.suite.c.id).where(m.suite.c.name == name)).scalar()
+    return id_
 
 
 def _suite_id(connection: Connection, record: SuiteRecord) -> int:

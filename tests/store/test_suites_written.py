@@ -39,6 +39,16 @@ def test_a_suite_set_back_is_in_force_again(db: Database, seed: Seed) -> None:
     assert [case.hash for case in queries.suite_cases(db, "golden")] == ["1"]
 
 
+def test_a_part_of_a_suite_is_not_in_force(db: Database) -> None:
+    """What is run of a suite by tag is a version of its own, and the whole stays in force."""
+    one, two = CaseRecord("a", "1", "?"), CaseRecord("b", "1", "?")
+    part = SuiteRecord("golden", "golden", "own", "part", 0, (one,))
+    assert writes.register_suite(db, part, in_force=False) == writes.register_suite(db, part, in_force=False)
+    whole = writes.register_suite(db, SuiteRecord("golden", "golden", "own", "whole", 0, (one, two)))
+    assert writes.register_suite(db, part, in_force=False) != whole
+    assert len(queries.suite_cases(db, "golden")) == 2
+
+
 def test_a_doubled_case_is_refused(db: Database, count: Count) -> None:
     """Two cases of one name are refused before anything is stored."""
     twice = (CaseRecord("a", "1", "?"), CaseRecord("a", "2", "?"))
