@@ -6,7 +6,7 @@ leak, a flaky case, nights without a whole run, and text that tries to be markup
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -268,6 +268,7 @@ class Teller:
     def __init__(self, db: Database, nights: int, cases: int, hostile: bool) -> None:
         self.db, self.nights, self.cases, self.hostile = db, nights, cases, hostile
         self.fate = {suite.name: Fate(suite, nights) for suite in (self.golden(), contract(14))}
+        self.known: dict[str, int] = {}
 
     def golden(self, edited: bool = True) -> SuiteRecord:
         return golden(self.cases, edited=edited, hostile=self.hostile)
@@ -284,11 +285,20 @@ class Teller:
     def open(
         self, suite: SuiteRecord, backend: Backend, night: int, token: int = 1, trigger: str = "nightly"
     ) -> int:
-        version = writes.register_suite(self.db, suite)
-        row = writes.register_backend(self.db, backend.name, backend.type, {})
-        place = writes.register_environment(self.db, environment(backend, night, self.nights))
+        version = self.once(suite.version, lambda: writes.register_suite(self.db, suite))
+        row = self.once(
+            backend.name, lambda: writes.register_backend(self.db, backend.name, backend.type, {})
+        )
+        content = environment(backend, night, self.nights)
+        place = self.once(str(content), lambda: writes.register_environment(self.db, content))
         new = NewRun(version, row, place, trigger, token, len(suite.cases), 3, "1")
         return writes.open_run(self.db, new)
+
+    def once(self, name: str, register: Callable[[], int]) -> int:
+        """Registering again what has not changed is half of all the writing."""
+        if name not in self.known:
+            self.known[name] = register()
+        return self.known[name]
 
     def run(self, suite: SuiteRecord, backend: Backend, night: int) -> int:
         run_id = self.open(suite, backend, night)
