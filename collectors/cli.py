@@ -7,6 +7,7 @@ Heavy imports stand inside the commands, so that `--help` stays quick.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -55,9 +56,8 @@ Meta = Annotated[list[str] | None, typer.Option(help="KEY=VALUE kept with the ru
 
 
 class State(NamedTuple):
-    """The options that stand before every command."""
+    """The options that stand before every command, but for the configuration, which is in the environment."""
 
-    config: Path | None = None
     debug: bool = False
 
 
@@ -72,7 +72,12 @@ def options(
     debug: Annotated[bool, typer.Option(help="Show tracebacks.")] = False,
 ) -> None:
     global _given
-    _given = State(config, debug)
+    _given = State(debug)
+    if config is not None:
+        from store.settings import CONFIG_VARIABLE
+
+        # So that pages and processes that read the settings by themselves read the same.
+        os.environ[CONFIG_VARIABLE] = str(config.expanduser().absolute())
 
 
 def main() -> None:
@@ -121,7 +126,7 @@ def _is_configuration(error: Exception) -> bool:
 def settings() -> Settings:
     from collectors.configured import configured
 
-    return configured(_given.config)
+    return configured()
 
 
 @contextmanager
@@ -172,7 +177,7 @@ def up(
         run()
     from collectors.supervise import up as supervise
 
-    raise typer.Exit(supervise(settings(), _given.config, host=host, port=port))
+    raise typer.Exit(supervise(settings(), host=host, port=port))
 
 
 @app.command()
@@ -223,7 +228,7 @@ def collect() -> None:
     """Run the schedules, and what dashboard and API ask for, until TERM or ^C."""
     from collectors.collector import main as collector
 
-    raise typer.Exit(collector(_given.config))
+    raise typer.Exit(collector())
 
 
 @app.command()
@@ -359,7 +364,7 @@ def doctor(
             chosen([backend], list(of.backends), "backend")
             found = checks.check_backend(of, backend)
         else:
-            found = checks.check_all(_given.config)
+            found = checks.check_all()
     if json:
         print_json({"checks": [check._asdict() for check in found]})
     else:

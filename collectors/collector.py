@@ -14,7 +14,6 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -84,15 +83,14 @@ class CancelRequest(BaseModel):
     run: int
 
 
-def main(settings_path: Path | None = None, *, first_runs: bool = False) -> int:
+def main(*, first_runs: bool = False) -> int:
     """`memtrend collect`: collect until a signal. Returns the exit code: 0 after TERM, 130 after INT."""
     quiet_retries()
     with stop_on_signals() as stop:
-        return collect(settings_path, stop=stop.asked, first_runs=first_runs) or stop.exit_code
+        return collect(stop=stop.asked, first_runs=first_runs) or stop.exit_code
 
 
 def collect(
-    settings_path: Path | None = None,
     *,
     stop: threading.Event,
     first_runs: bool = False,
@@ -103,7 +101,7 @@ def collect(
     `first_runs`: begin with every (suite, backend) that has no whole run, and `say` a line for each.
     Raises `SettingsError` and `SuiteError` for what is configured wrongly, `StoreError` when the record
     cannot be opened, `CollectorBusy` while another collector has it."""
-    file = SettingsFile(settings_path)
+    file = SettingsFile()
     url = file.settings.database.url.get_secret_value()
     with closing(open_database(url)) as db, Pulse(db, stop) as pulse:
         if not stop.is_set():

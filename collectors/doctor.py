@@ -29,10 +29,10 @@ CLOSING = "close() must give back what was opened, and not raise."
 OURS = ("store", "collectors", "dashboard")
 
 
-def check_all(config: Path | None) -> list[CheckResult]:
+def check_all() -> list[CheckResult]:
     """Everything, cheapest first; a broken configuration ends the list."""
     try:
-        settings = configured(config)
+        settings = configured()
     except SettingsError as error:
         return [CheckResult("configuration", False, redacted(str(error)), "mend the keys named above")]
     source = str(settings.source) if settings.source else "defaults, no memtrend.toml here"

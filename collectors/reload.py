@@ -20,9 +20,8 @@ class Stamp(NamedTuple):
 class SettingsFile:
     """`settings` is what is in force. Raises `SettingsError` when what is there at first is wrong."""
 
-    def __init__(self, path: Path | None = None) -> None:
-        self._asked = path
-        self._path = Path(path or os.environ.get(CONFIG_VARIABLE) or "memtrend.toml")
+    def __init__(self) -> None:
+        self._path = Path(os.environ.get(CONFIG_VARIABLE) or "memtrend.toml")
         self._seen = self._read = self._stamp()
         self.settings = self._load()
 
@@ -43,7 +42,7 @@ class SettingsFile:
         self._read = None
 
     def _load(self) -> Settings:
-        settings = configured(self._asked)
+        settings = configured()
         check_schedules(settings.schedules)
         return settings
 

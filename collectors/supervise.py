@@ -9,13 +9,12 @@ import subprocess
 import sys
 import time
 from http.client import HTTPConnection, HTTPException
-from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
 from collectors.lifeline import STOP_S
 from collectors.process import Stop, complain, say, stop_on_signals
-from store.settings import CONFIG_VARIABLE, Settings
+from store.settings import Settings
 
 POLL_S = 0.1
 PYTHON = (sys.executable, "-P")
@@ -41,9 +40,7 @@ class Address(NamedTuple):
         return f"http://{host}:{self.port}"
 
 
-def up(
-    settings: Settings, settings_path: Path | None = None, *, host: str | None = None, port: int | None = None
-) -> int:
+def up(settings: Settings, *, host: str | None = None, port: int | None = None) -> int:
     """Serve the dashboard and collect, beginning with a first run of every (suite, backend) that has no
     whole one, until a signal. Returns the exit code: 0 after TERM, 130 after INT, 1 when the port is taken
     or a child ended by itself. Both arguments beat the settings."""
@@ -53,7 +50,7 @@ def up(
     except PortError as error:
         complain(f"memtrend: {error}")
         return 1
-    with stop_on_signals() as stop, Children(settings_path) as children:
+    with stop_on_signals() as stop, Children() as children:
         where = ("--host", address.host, "--port", str(address.port))
         # Streamlit announces itself on stdout; we do so once it answers. What goes wrong is on stderr.
         children.start("dashboard", "dashboard.server", *where, stdout=subprocess.DEVNULL)
@@ -109,10 +106,7 @@ class Children:
     """Processes that hold the read end of a pipe of ours, and so know when we are gone, even by `kill -9`.
     They are out of reach of the terminal's ^C: we alone tell them to stop."""
 
-    def __init__(self, settings_path: Path | None = None) -> None:
-        self._environment = dict(os.environ)
-        if settings_path is not None:
-            self._environment[CONFIG_VARIABLE] = str(settings_path)
+    def __init__(self) -> None:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._read_end, self._write_end = os.pipe()
 
@@ -120,7 +114,6 @@ class Children:
         """Run a module of ours as a child."""
         self._processes[name] = subprocess.Popen(
             [*PYTHON, "-m", "collectors.lifeline", str(self._read_end), module, *arguments],
-            env=self._environment,
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             pass_fds=[self._read_end],

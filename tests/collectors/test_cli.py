@@ -14,6 +14,7 @@ import pytest
 from collectors import cli
 from store import queries, writes
 from store.database import open_database
+from store.settings import CONFIG_VARIABLE
 from tests.collectors.playground import SCRIPT, case, cases, launch, memtrend, project
 
 CONFIG = """
@@ -51,6 +52,7 @@ def ask(monkeypatch, capsys):
 
     def call(folder, *arguments):
         monkeypatch.chdir(folder)
+        monkeypatch.setenv(CONFIG_VARIABLE, "")  # which --config sets
         monkeypatch.setattr(sys, "argv", ["memtrend", *arguments])
         code = 0
         try:

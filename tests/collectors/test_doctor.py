@@ -50,11 +50,11 @@ def record(folder):
 
 
 def examined():
-    return {check.name: check for check in doctor.check_all(None)}
+    return {check.name: check for check in doctor.check_all()}
 
 
 def bad():
-    return [check for check in doctor.check_all(None) if not check.ok]
+    return [check for check in doctor.check_all() if not check.ok]
 
 
 def test_healthy(folder):
@@ -72,7 +72,7 @@ def test_healthy(folder):
 def test_configuration(folder):
     """A broken configuration is all that can be told, by file and key."""
     (folder / "memtrend.toml").write_text("[limits]\nspeed = 3\n")
-    (check,) = doctor.check_all(None)
+    (check,) = doctor.check_all()
     assert (check.name, check.ok) == ("configuration", False)
     assert "limits.speed" in check.detail
     assert check.advice == "mend the keys named above"
