@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from collectors.starter import unconfigured
 
 if TYPE_CHECKING:
+    from collectors.pairs import Todo
     from store.database import Database
     from store.settings import Settings
 
@@ -50,6 +51,26 @@ def existing(db: Database, run_ids: list[int]) -> list[int]:
         if queries.run(db, run_id) is None:
             raise Refused(f"no run {run_id}; memtrend runs lists them", NO_ANSWER)
     return run_ids
+
+
+def to_resume(
+    db: Database, of: Settings, run_id: int | None, suites: list[str] | None, backends: list[str] | None
+) -> list[Todo]:
+    """The interrupted runs asked for: refuses where there is none."""
+    from collectors.runs import NothingToResume, interrupted
+
+    try:
+        return interrupted(db, of, existing(db, [run_id] if run_id else []), suites, backends)
+    except NothingToResume as error:
+        raise Refused(str(error), NO_ANSWER) from None
+
+
+def writable(path: Path) -> TextIO:
+    """The file, opened to be written anew as CSV."""
+    try:
+        return path.open("w", newline="", encoding="utf-8")
+    except OSError as error:
+        raise Refused(f"cannot write {path}: {error.strerror}") from None
 
 
 def pairs(given: list[str] | None) -> dict[str, str]:

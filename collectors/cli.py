@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
+from typer.core import TyperGroup
 
 from collectors.arguments import (
     BAD,
@@ -25,6 +26,8 @@ from collectors.arguments import (
     moment,
     pairs,
     refuse_unknown,
+    to_resume,
+    writable,
 )
 
 if TYPE_CHECKING:
@@ -34,8 +37,19 @@ if TYPE_CHECKING:
 ONCE_MORE = "stopping after the step in flight; once more to stop at once"
 STATUSES = ["running", "whole", "invalid", "void", "interrupted"]
 
+ORDER = "init doctor run up collect dashboard runs show mark rescore export backend".split()  # noqa: SIM905
+
+
+class InOrder(TyperGroup):
+    """Commands in the order in which one comes to need them."""
+
+    def list_commands(self, context: Any) -> list[str]:
+        return sorted(super().list_commands(context), key=ORDER.index)
+
+
 app = typer.Typer(
     name="memtrend",
+    cls=InOrder,
     help="Watch an agent's memory: run suites against memory backends, keep every answer, show the trend.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -52,7 +66,9 @@ Backends = Annotated[
     list[str] | None, typer.Option("--backend", "-b", help="Backend by name; may be given again.")
 ]
 Tag = Annotated[str, typer.Option(help="Only the cases that bear this tag.")]
-Meta = Annotated[list[str] | None, typer.Option(help="KEY=VALUE kept with the run; may be given again.")]
+Meta = Annotated[list[str] | None, typer.Option(help="KEY=VALUE kept with it; may be given again.")]
+Port = Annotated[int | None, typer.Option(min=1, max=65535, help="Port of the dashboard.")]
+Host = Annotated[str | None, typer.Option(help="Address that the dashboard listens on.")]
 
 
 class State(NamedTuple):
@@ -64,12 +80,23 @@ class State(NamedTuple):
 _given = State()
 
 
+def print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"memtrend {version('memtrend')}")
+        raise typer.Exit
+
+
 @app.callback()
 def options(
     config: Annotated[
         Path | None, typer.Option(help="The configuration; ./memtrend.toml by default.")
     ] = None,
-    debug: Annotated[bool, typer.Option(help="Show tracebacks.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=print_version, is_eager=True)
+    ] = False,
 ) -> None:
     global _given
     _given = State(debug)
@@ -98,18 +125,17 @@ def _explain(error: Exception) -> int:
     say(f"memtrend: {redacted(str(error)) or type(error).__name__}")
     if not _is_expected(error) and not _given.debug:
         say(f"({type(error).__name__}; memtrend --debug shows where)")
-    if isinstance(error, Refused):
-        return error.code
-    return USAGE if _is_configuration(error) else BAD
+    return getattr(error, "code", USAGE if _is_configuration(error) else BAD) if _is_expected(error) else BAD
 
 
 def _is_expected(error: Exception) -> bool:
     from collectors.backend import BackendError
     from collectors.lease import InstanceBusy
     from collectors.pulse import CollectorBusy
+    from collectors.supervise import PortError
     from store.errors import StoreError
 
-    ours = Refused | BackendError | InstanceBusy | CollectorBusy | StoreError
+    ours = Refused | BackendError | InstanceBusy | CollectorBusy | PortError | StoreError
     return _is_configuration(error) or isinstance(error, ours)
 
 
@@ -162,15 +188,20 @@ def init(
     """Write a commented memtrend.toml and a first suite, or an adapter for a memory of your own."""
     from collectors import starter
 
-    for line in starter.write_adapter(folder, backend) if backend else starter.write_project(folder):
-        typer.echo(line)
+    try:
+        told = starter.write_adapter(folder, backend) if backend else starter.write_project(folder)
+    except (starter.AlreadyThere, starter.BadName) as error:
+        raise Refused(str(error)) from None
+    except OSError as error:
+        raise Refused(f"cannot write {error.filename or folder}: {error.strerror}") from None
+    typer.echo("\n".join(told))
 
 
 @app.command()
 def up(
-    host: Annotated[str | None, typer.Option(help="Address of the dashboard.")] = None,
-    port: Annotated[int | None, typer.Option(help="Port of the dashboard.")] = None,
-    once: Annotated[bool, typer.Option(help="Run every suite on every backend, and exit.")] = False,
+    host: Host = None,
+    port: Port = None,
+    once: Annotated[bool, typer.Option("--once", help="Run every suite on every backend, and exit.")] = False,
 ) -> None:
     """Dashboard, collector and a first run of everything, until ^C."""
     if once:
@@ -185,7 +216,10 @@ def run(
     suite: Suites = None,
     backend: Backends = None,
     resume: Annotated[
-        bool, typer.Option(help="Finish interrupted runs instead: that of RUN_ID, or the newest of each.")
+        bool,
+        typer.Option(
+            "--resume", help="Finish interrupted runs instead: that of RUN_ID, or the newest of each."
+        ),
     ] = False,
     run_id: Annotated[int | None, typer.Argument(help="With --resume: the run to finish.")] = None,
     trials: Annotated[int, typer.Option(min=1, help="Times each scenario is played.")] = 1,
@@ -210,11 +244,11 @@ def run(
     backends = chosen(backend, backend_names(of), "backend")
     with database(of) as db, stop_on_signals(ONCE_MORE) as stop, redirect_stdout(sys.stderr):
         if resume:
-            todo = doing.interrupted(db, of, existing(db, [run_id] if run_id else []), suite, backend)
+            todo = to_resume(db, of, run_id, suite, backend)
         else:
             todo = doing.planned(of, suites, backends, trials=trials, tag=tag, meta=kept)
         if mark:
-            writes.add_mark(db, mark, meta=kept)
+            say(f"mark {writes.add_mark(db, mark, meta=kept)}: {mark}")
         ended = doing.run_all(db, todo, stop)
         made = [done.outcome.run_id for done in ended if done.outcome]
         rows = queries.runs(db, ids=made, limit=None)
@@ -233,14 +267,17 @@ def collect() -> None:
 
 @app.command()
 def dashboard(
-    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="Port to listen on.")] = None,
+    host: Host = None,
+    port: Port = None,
 ) -> None:
     """Serve the dashboard alone."""
+    from collectors.supervise import Address, check_port
     from dashboard.server import main as serve
 
     shown = settings().dashboard
-    serve(host or shown.host, port or shown.port)
+    address = Address(host or shown.host, port or shown.port)
+    check_port(address)
+    serve(*address)
 
 
 @app.command()
@@ -254,8 +291,11 @@ def rescore(
     from collectors.rescoring import runs_of_older_scorers
 
     with database() as db:
-        for run_id in existing(db, run_ids or []) or runs_of_older_scorers(db):
+        todo = existing(db, run_ids or []) or runs_of_older_scorers(db)
+        for run_id in todo:
             typer.echo(again(db, run_id))
+    if not todo:
+        say("nothing to rescore: every run has the scores of today's scorers; memtrend rescore ID insists")
 
 
 @app.command()
@@ -289,12 +329,14 @@ def list_runs(
     if context.invoked_subcommand:
         return
     from collectors import tables
+    from collectors.lease import release_those_of_the_dead
     from store import queries, shapes
 
     of = settings()
     statuses = chosen(status, STATUSES, "status")
     with database(of) as db:
         refuse_unknown(db, of, suite, backend)
+        release_those_of_the_dead(db)
         rows = queries.runs(db, suites=suite, backends=backend, statuses=statuses, limit=limit)
     print_json(shapes.run_list(rows)) if json else tables.print_runs(rows)
 
@@ -341,7 +383,7 @@ def export(
         if output is None:
             write_csv(db, sys.stdout, run_id, suite, backend)
             return
-        with output.open("w", newline="", encoding="utf-8") as file:
+        with writable(output) as file:
             say(f"{write_csv(db, file, run_id, suite, backend)} rows in {output}")
 
 
@@ -369,6 +411,8 @@ def doctor(
         print_json({"checks": [check._asdict() for check in found]})
     else:
         tables.print_checks(found)
+    if any(check.name == "configuration" and not check.ok for check in found):
+        raise typer.Exit(USAGE)
     raise typer.Exit(0 if all(check.ok for check in found) else BAD)
 
 

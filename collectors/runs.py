@@ -26,6 +26,10 @@ from store.settings import Settings
 PLAIN_EVERY_S = 5.0
 
 
+class NothingToResume(StoreError):
+    """No run that was asked for is interrupted."""
+
+
 def planned(
     settings: Settings,
     suites: Sequence[str],
@@ -51,8 +55,8 @@ def interrupted(
     suites: Sequence[str] | None = None,
     backends: Sequence[str] | None = None,
 ) -> list[Todo]:
-    """The interrupted runs asked for, or the newest of each suite and backend. Raises `StoreError` when
-    there is none, or when its suite has changed since."""
+    """The interrupted runs asked for, or the newest of each suite and backend. Raises
+    `NothingToResume`, and `StoreError` when its suite has changed since."""
     release_those_of_the_dead(db)
     rows = queries.runs(
         db, suites=suites, backends=backends, statuses=["interrupted"], ids=run_ids or None, limit=1000
@@ -60,7 +64,7 @@ def interrupted(
     newest = {(row.suite, row.backend): row for row in reversed(rows)}
     if not newest:
         which = f"run {run_ids[0]} is not interrupted" if run_ids else "no run is interrupted"
-        raise StoreError(f"{which}: nothing to resume; memtrend runs lists them")
+        raise NothingToResume(f"{which}: nothing to resume; memtrend runs lists them")
     return [_resumed(settings, row) for row in newest.values()]
 
 

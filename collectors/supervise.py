@@ -22,7 +22,11 @@ PYTHON = (sys.executable, "-P")
 
 
 class PortError(Exception):
-    """The dashboard cannot listen there. The message says why, and what to do."""
+    """The dashboard cannot listen there. The message says why, and what to do; `code` is the exit code."""
+
+    def __init__(self, message: str, code: int = 2) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class Address(NamedTuple):
@@ -42,14 +46,10 @@ class Address(NamedTuple):
 
 def up(settings: Settings, *, host: str | None = None, port: int | None = None) -> int:
     """Serve the dashboard and collect, beginning with a first run of every (suite, backend) that has no
-    whole one, until a signal. Returns the exit code: 0 after TERM, 130 after INT, 1 when the port is taken
-    or a child ended by itself. Both arguments beat the settings."""
+    whole one, until a signal. Returns the exit code: 0 after TERM, 130 after INT, 1 when a child ended by
+    itself. Both arguments beat the settings. Raises `PortError`."""
     address = Address(host or settings.dashboard.host, port or settings.dashboard.port)
-    try:
-        check_port(address)
-    except PortError as error:
-        complain(f"memtrend: {error}")
-        return 1
+    check_port(address)
     with stop_on_signals() as stop, Children() as children:
         where = ("--host", address.host, "--port", str(address.port))
         # Streamlit announces itself on stdout; we do so once it answers. What goes wrong is on stderr.
@@ -62,19 +62,25 @@ def check_port(address: Address) -> None:
     """Raises `PortError` when no one could listen there."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
+        socket.getaddrinfo(*address)  # the server's own error does not tell that it is the name
         socket.create_server(address, family=family).close()
     except OSError as error:
-        raise PortError(_port_advice(address, error)) from error
+        raise _port_error(address, error) from error
 
 
-def _port_advice(address: Address, error: OSError) -> str:
+def _port_error(address: Address, error: OSError) -> PortError:
     if error.errno == errno.EADDRINUSE:
-        return (
+        return PortError(
             f"port {address.port} on {address.host} is taken by another program; stop that one, or choose "
-            f"another port: memtrend up --port {address.port + 1}"
+            f"another port: --port {address.port + 1}",
+            code=1,
         )
+    if isinstance(error, socket.gaierror):
+        return PortError(f"{address.host!r} is no address of this machine; choose another --host")
     where = f"{address.host}, port {address.port}"
-    return f"cannot listen on {where} ({error.strerror}); choose with --host and --port"
+    return PortError(
+        f"cannot listen on {where} ({os.strerror(error.errno or 0)}); choose with --host and --port"
+    )
 
 
 def _watch(children: Children, address: Address, stop: Stop) -> int:

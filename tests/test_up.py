@@ -208,15 +208,23 @@ def test_a_taken_port_is_told_first(home):
             assert up.process.wait(WAIT_S) == 1
             message = up.err.read_text()
     assert f"port {port} on 127.0.0.1 is taken" in message
-    assert f"memtrend up --port {port + 1}" in message
+    assert f"choose another port: --port {port + 1}" in message
     assert "Traceback" not in message
     assert not (home / "record.db").exists()
 
 
-def test_an_address_of_another_machine_is_refused():
-    """A host that is not ours is named, with what to choose instead."""
-    with pytest.raises(PortError, match=r"cannot listen on 192\.0\.2\.1.*--host"):
-        check_port(Address("192.0.2.1", 8501))
+@pytest.mark.parametrize(
+    ("host", "said"),
+    [
+        ("192.0.2.1", r"cannot listen on 192\.0\.2\.1.*--host"),
+        ("300.1.1.1", r"'300\.1\.1\.1' is no address of this machine; choose another --host"),
+    ],
+)
+def test_an_address_of_another_machine_is_refused(host, said):
+    """A host that is not ours is named, with what to choose instead: asked wrongly, so exit code 2."""
+    with pytest.raises(PortError, match=said) as refused:
+        check_port(Address(host, 8501))
+    assert refused.value.code == 2
 
 
 def test_a_deaf_child_is_killed(tmp_path):

@@ -4,10 +4,12 @@ import csv
 import io
 import json
 import re
+import socket
 import subprocess
 import sys
 import time
 from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
 
 import pytest
 
@@ -149,6 +151,7 @@ def test_marks_and_meta(done):
     (mark,) = queries.marks(db)
     db.close()
     assert (mark.text, mark.meta) == ("agent 4.12", {"build": "412"})
+    assert "mark 1: agent 4.12\n" in done[1].stderr
 
 
 def test_export(done, ask, tmp_path):
@@ -202,7 +205,7 @@ def test_init(tmp_path, ask):
     assert len(re.findall(r"(?m)^run \d  mine on \w+: whole, ", asked.stderr)) == 5
     before = (tmp_path / "memtrend.toml").read_bytes()
     again = ask(tmp_path, "init")
-    assert (again.returncode, again.stdout) == (1, "")
+    assert (again.returncode, again.stdout) == (2, "")
     assert "memtrend.toml is there already" in again.stderr
     assert (tmp_path / "memtrend.toml").read_bytes() == before
 
@@ -256,7 +259,7 @@ def test_tour(tmp_path, ask):
         ("run 3", "RUN_ID goes with --resume"),
         ("run --resume --trials 2", "--resume finishes a run as it was begun"),
         ("run --resume --tag keys", "--resume finishes a run as it was begun"),
-        ("run --suite small --tag nosuchtag", "no cases in"),
+        ("run --suite small --tag nosuchtag", "suite small: no case bears the tag 'nosuchtag'; known: keys"),
         ("runs --suite larg", "unknown suite 'larg'; known: small, golden"),
         ("runs --backend mem", "unknown backend 'mem'; known: shelf, bare"),
         ("runs --status done", "unknown status 'done'; known: running, whole, invalid, void, interrupted"),
@@ -266,6 +269,11 @@ def test_tour(tmp_path, ask):
         ("mark deploy --at noon", "'noon' should be a date or time such as 2026-03-04T09:30+01:00"),
         ("show one", "integer"),
         ("walk", "No such command 'walk'"),
+        ("up --port 99999", "should be less than or equal to 65535"),
+        ("up --host 300.1.1.1", "'300.1.1.1' is no address of this machine; choose another --host"),
+        ("dashboard --host 300.1.1.1", "'300.1.1.1' is no address of this machine; choose another --host"),
+        ("export -o nowhere/x.csv", "memtrend: cannot write nowhere/x.csv: No such file or directory"),
+        ("init small.jsonl", "memtrend: cannot write small.jsonl: File exists"),
         ("run --sweet small", "No such option"),
         ("--config other.toml runs", "other.toml: no such file"),
     ],
@@ -318,11 +326,50 @@ def test_broken_suite(folder, ask):
     assert "small.jsonl:1" in ran.stderr
 
 
+def test_bad_configuration_of_a_doctor(folder, ask):
+    """The doctor, too, ends with 2 when it is the configuration that is broken, whoever is asked about."""
+    (folder / "memtrend.toml").write_text('[backends.x]\ntype = "chrome"\n')
+    assert [ask(folder, *command.split()).returncode for command in ("doctor", "doctor x")] == [2, 2]
+
+
+def test_missing_suite_file(folder, ask):
+    """A suite whose file is missing is a sentence with the path in it once."""
+    (folder / "small.jsonl").unlink()
+    ran = ask(folder, "run", "--suite", "small")
+    assert ran.returncode == 2
+    assert ran.stderr == f"memtrend: {folder / 'small.jsonl'}: does not exist\n"
+
+
+def test_dashboard_on_a_taken_port(folder, ask):
+    """A dashboard alone says what `up` says of a port that is taken."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        told = {command: ask(folder, command, "--port", str(port)) for command in ("dashboard", "up")}
+    assert told["dashboard"].returncode == told["up"].returncode == 1
+    assert told["dashboard"].stderr == told["up"].stderr
+    assert f"port {port} on 127.0.0.1 is taken" in told["up"].stderr
+
+
 def test_nothing_to_resume(folder, ask):
-    """Without an interrupted run there is nothing to finish, which is bad news, and no crash."""
+    """Without an interrupted run there is no answer: nothing to finish."""
     ran = ask(folder, "run", "--resume")
-    assert ran.returncode == 1
+    assert ran.returncode == 3
     assert "no run is interrupted: nothing to resume" in ran.stderr
+
+
+def test_killed_run(folder, ask):
+    """A run whose process was killed is listed as interrupted at once, not when its lease is out."""
+    project(folder, with_odd("slow", "Slow", "seconds = 0.1"), cases(40))
+    process = launch(folder, "run", "--suite", "small", "--backend", "slow")
+    db = opened_when_there(folder, process)
+    while not queries.runs(db):
+        assert process.poll() is None
+        time.sleep(0.02)
+    db.close()
+    process.kill()
+    process.communicate()
+    (run,) = one_document(ask(folder, "runs", "--json"))["runs"]
+    assert run["status"] == "interrupted"
 
 
 def test_no_database(folder, ask):
@@ -366,10 +413,16 @@ def test_unforeseen(folder, ask, monkeypatch):
 
 
 def test_help(folder, ask):
-    """Every command is listed, with what it does."""
+    """Every command is listed with what it does, in the order in which one comes to need it."""
     listed = re.findall(r"(?m)^│ (\w+) +\S", ask(folder, "-h").stdout)
-    commands = "init up run collect dashboard rescore mark show export doctor runs backend"
-    assert listed[-12:] == commands.split()
+    assert listed[-12:] == cli.ORDER
+    for command in ("", "up", "run"):
+        assert "--no-" not in ask(folder, *command.split(), "-h").stdout
+
+
+def test_version(folder, ask):
+    """The version is that of the package."""
+    assert ask(folder, "--version").stdout == f"memtrend {version('memtrend')}\n"
 
 
 # Commands that change something
@@ -391,7 +444,9 @@ def test_mark(folder, ask):
 def test_rescore(folder, ask):
     """`rescore` scores the runs named again, and by default those of an older scorer: none here."""
     ask(folder, "run", "--suite", "small", "--backend", "shelf")
-    assert ask(folder, "rescore").stdout == ""
+    nothing = ask(folder, "rescore")
+    assert (nothing.returncode, nothing.stdout) == (0, "")
+    assert nothing.stderr.startswith("nothing to rescore: every run has the scores of today's scorers")
     assert ask(folder, "rescore", "1").stdout.startswith("run 1: 5 answers scored by version ")
 
 
@@ -473,7 +528,7 @@ def test_doctor(folder, ask):
     assert ran.returncode == 1
     assert re.search(r"(?m)^BAD backend ours: .*: No module named 'ours'$", ran.stdout)
     assert re.search(r"(?m)^    mend \[backends.ours\] in memtrend.toml, or what it names", ran.stdout)
-    assert re.search(r"(?m)^ok  backend shelf: \d+ adapter checks$", ran.stdout)
+    assert re.search(r"(?m)^ok  backend shelf: \d+ adapter checks; memtrend doctor shelf ", ran.stdout)
 
 
 def test_shadow(folder, ask):
