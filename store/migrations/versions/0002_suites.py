@@ -1,0 +1,54 @@
+"""Can the questions be trusted: the policy of a suite, and what its standing indexes should hold."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    _policy()
+    _expected_counts()
+
+
+def _policy() -> None:
+    op.create_table(
+        "suite_change",
+        sa.Column("id", sa.Integer(), primary_key=True),
+        sa.Column("suite_version_id", sa.Integer(), sa.ForeignKey("suite_version.id"), nullable=False),
+        sa.Column("reason", sa.String(), nullable=False),
+        sa.Column("author", sa.String(), nullable=False),
+        sa.Column("at", sa.DateTime(), nullable=False),
+    )
+    op.create_index("ix_suite_change_suite_version_id", "suite_change", ["suite_version_id"])
+    op.create_table(
+        "case_state",
+        sa.Column("id", sa.Integer(), primary_key=True),
+        sa.Column("suite_id", sa.Integer(), sa.ForeignKey("suite.id"), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("state", sa.String(), nullable=False),
+        sa.Column("owner", sa.String(), nullable=False),
+        sa.Column("reason", sa.String(), nullable=False),
+        sa.Column("expires", sa.DateTime(), nullable=True),
+        sa.Column("author", sa.String(), nullable=False),
+        sa.Column("at", sa.DateTime(), nullable=False),
+    )
+    op.create_index("ix_case_state_of", "case_state", ["suite_id", "name"])
+
+
+def _expected_counts() -> None:
+    op.create_table(
+        "expected_count",
+        sa.Column("id", sa.Integer(), primary_key=True),
+        sa.Column("suite_id", sa.Integer(), sa.ForeignKey("suite.id"), nullable=False),
+        sa.Column("backend_id", sa.Integer(), sa.ForeignKey("backend.id"), nullable=False),
+        sa.Column("leg", sa.String(), nullable=False),
+        sa.Column("expected", sa.Integer(), nullable=False),
+        sa.Column("source", sa.String(), nullable=False),
+        sa.Column("author", sa.String(), nullable=False),
+        sa.Column("at", sa.DateTime(), nullable=False),
+    )
+    op.create_index("ix_expected_count_of", "expected_count", ["suite_id", "backend_id"])
