@@ -7,22 +7,37 @@ Heavy imports stand inside the commands, so that `--help` stays quick.
 
 from __future__ import annotations
 
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import redirect_stdout
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from collectors.runs import Stop
-    from store.database import Database
-    from store.settings import Settings
+from collectors.commands import (
+    BAD,
+    USAGE,
+    Backends,
+    Json,
+    Meta,
+    Refused,
+    State,
+    Suites,
+    Tag,
+    chosen,
+    database,
+    existing,
+    give,
+    given,
+    pairs,
+    print_json,
+    refuse_unknown,
+    say,
+    settings,
+    stop_on_signals,
+)
 
-BAD, USAGE, NO_ANSWER = 1, 2, 3
 STATUSES = ["running", "whole", "invalid", "void", "interrupted"]
 
 app = typer.Typer(
@@ -37,32 +52,6 @@ backend_app = typer.Typer(help="The backends configured, and the types there are
 app.add_typer(runs_app, name="runs")
 app.add_typer(backend_app, name="backend")
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
-Suites = Annotated[list[str] | None, typer.Option("--suite", "-s", help="Suite by name; may be given again.")]
-Backends = Annotated[
-    list[str] | None, typer.Option("--backend", "-b", help="Backend by name; may be given again.")
-]
-Tag = Annotated[str, typer.Option(help="Only the cases that bear this tag.")]
-Meta = Annotated[list[str] | None, typer.Option(help="KEY=VALUE kept with the run; may be given again.")]
-
-
-class Refused(Exception):
-    """What a command will not do; `code` is the exit code."""
-
-    def __init__(self, message: str, code: int = USAGE) -> None:
-        super().__init__(message)
-        self.code = code
-
-
-class State(NamedTuple):
-    """The options that stand before every command."""
-
-    config: Path | None = None
-    debug: bool = False
-
-
-_given = State()
-
 
 @app.callback()
 def options(
@@ -71,8 +60,7 @@ def options(
     ] = None,
     debug: Annotated[bool, typer.Option(help="Show tracebacks.")] = False,
 ) -> None:
-    global _given
-    _given = State(config, debug)
+    give(State(config, debug))
 
 
 def main() -> None:
@@ -84,7 +72,7 @@ def main() -> None:
 
 
 def _explain(error: Exception) -> int:
-    if _given.debug:
+    if given().debug:
         raise error
     say(f"memtrend: {str(error) or type(error).__name__}")
     if not _is_expected(error):
@@ -109,93 +97,6 @@ def _is_configuration(error: Exception) -> bool:
     from store.settings import SettingsError
 
     return isinstance(error, SettingsError | SuiteError)
-
-
-# What commands share
-
-
-def settings() -> Settings:
-    from collectors.configured import configured
-
-    return configured(_given.config)
-
-
-@contextmanager
-def database(of: Settings | None = None) -> Iterator[Database]:
-    from store.database import open_database
-
-    db = open_database((of or settings()).database.url.get_secret_value())
-    try:
-        yield db
-    finally:
-        db.close()
-
-
-def print_json(document: Any) -> None:
-    import json
-
-    typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
-
-
-def say(text: str) -> None:
-    """For a person, so on stderr: stdout is for data."""
-    typer.echo(text, err=True)
-
-
-def chosen(asked: list[str] | None, known: list[str], what: str) -> list[str]:
-    """The names asked for, or all that are known. Refuses one that is not."""
-    for name in asked or ():
-        if name not in known:
-            raise Refused(f"unknown {what} {name!r}; known: {', '.join(dict.fromkeys(known))}")
-    return list(dict.fromkeys(asked)) if asked else known
-
-
-def refuse_unknown(db: Database, of: Settings, suites: list[str] | None, backends: list[str] | None) -> None:
-    """Names that neither the configuration nor an earlier run knows."""
-    from collectors.configured import backend_names, suite_names
-    from store import queries
-
-    chosen(suites, [*suite_names(of), *(row.name for row in queries.suites(db))], "suite")
-    chosen(backends, [*backend_names(of), *(row.name for row in queries.backends(db))], "backend")
-
-
-def existing(db: Database, run_ids: list[int]) -> list[int]:
-    """The ids, each of which is a run's."""
-    from store import queries
-
-    for run_id in run_ids:
-        if queries.run(db, run_id) is None:
-            raise Refused(f"no run {run_id}; memtrend runs lists them", NO_ANSWER)
-    return run_ids
-
-
-def pairs(given: list[str] | None) -> dict[str, str]:
-    split = [text.partition("=") for text in given or ()]
-    for key, sign, _ in split:
-        if not key or not sign:
-            raise Refused(f"--meta {key}: should be KEY=VALUE")
-    return {key: value for key, _, value in split}
-
-
-@contextmanager
-def stop_on_signals() -> Iterator[Stop]:
-    """The first ^C or TERM asks the run to stop at the next step; a second one ends it at once."""
-    from collectors.runs import Stop
-
-    stop = Stop()
-
-    def ask(number: int, _frame: object) -> None:
-        if stop.asked:
-            raise KeyboardInterrupt
-        stop.ask()
-        say("stopping after the step in flight; once more to stop at once")
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 # Running
@@ -224,7 +125,7 @@ def up(
         run()
     from collectors.supervise import up as supervise
 
-    raise typer.Exit(supervise(settings(), _given.config, host=host, port=port))
+    raise typer.Exit(supervise(settings(), given().config, host=host, port=port))
 
 
 @app.command()
@@ -272,7 +173,7 @@ def collect() -> None:
     """Run the schedules, and what dashboard and API ask for, until TERM or ^C."""
     from collectors.collector import main as collector
 
-    raise typer.Exit(collector(_given.config))
+    raise typer.Exit(collector(given().config))
 
 
 @app.command()
@@ -416,7 +317,7 @@ def doctor(
             chosen([backend], list(of.backends), "backend")
             found = checks.check_backend(of, backend)
         else:
-            found = checks.check_all(_given.config)
+            found = checks.check_all(given().config)
     if json:
         print_json({"checks": [check._asdict() for check in found]})
     else:
