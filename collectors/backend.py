@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
+from collectors.census import Census
 from collectors.suite import Memory, Scope
 
 CAPABILITIES = frozenset(
@@ -66,7 +67,8 @@ class Recall:
 class Observation:
     """What came back for one probe, raw. Exactly one of `error` and an answer holds: an errored probe has
     no hits to score. `skipped` names the capability whose lack makes the probe not applicable.
-    `latency_ms` is of the call that answered; `attempts` counts the calls made."""
+    `latency_ms` is of the call that answered; `attempts` counts the calls made. `census` is what came back
+    where memories were counted instead of asked for."""
 
     hits: tuple[Hit, ...] = ()
     reply: str | None = None
@@ -75,6 +77,7 @@ class Observation:
     usage: Usage = Usage()
     error: str | None = None
     skipped: str | None = None
+    census: Census | None = None
 
 
 class Backend(Protocol):
@@ -152,8 +155,9 @@ BACKENDS = {
     "nothing": "collectors.backends.floors:Nothing",
     "everything": "collectors.backends.floors:Everything",
     "mem0": "collectors.backends.mem0:Mem0",
+    "faulty": "collectors.backends.faulty:open_faulty",
 }
-"""Type -> dotted path of a class whose constructor takes a `BackendConfig`. Imported on use."""
+"""Type -> dotted path of a class whose constructor, or of a function that, takes a `BackendConfig`. Imported on use."""
 
 NAMESPACE_PREFIX = "memtrend-"
 """Every namespace begins with this; `reset` refuses any other."""
