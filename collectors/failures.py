@@ -42,6 +42,8 @@ def failure_kind(
     is missing: a leak or a stale fact usually is also the reason why the answer is not there."""
     if all(holds(probe, evidence, expectation) for expectation in probe.expectations):
         return None
+    if evidence.census:
+        return evidence.census.fault(probe.leg)
     return (
         _came_back(probe, evidence, history)
         or _missing(probe, evidence, history, diagnosis)

@@ -9,6 +9,7 @@ from typing import Any
 
 from collectors.backend import Hit, Observation, Usage
 from collectors.backends.base import well_formed
+from collectors.census import Census
 from collectors.scenario import Answer, Played
 from collectors.scorers import Evidence
 from collectors.suite import (
@@ -102,11 +103,18 @@ def asked(case: str, told: Mapping[str, Any]) -> Probe:
     """The question of a stored story, with all that scoring needs."""
     expectations = tuple(
         Expectation(
-            e["kind"], tuple(e.get("patterns", ())), tuple(e.get("ids", ())), e.get("n"), e.get("section")
+            e["kind"],
+            tuple(e.get("patterns", ())),
+            tuple(e.get("ids", ())),
+            e.get("n"),
+            e.get("section"),
+            e.get("tolerance"),
         )
         for e in told["expectations"]
     )
-    return Probe(case, told["query"], expectations, told["k"], told["user"], abstain=told["abstain"])
+    return Probe(
+        case, told["query"], expectations, told["k"], told["user"], leg=told["leg"], abstain=told["abstain"]
+    )
 
 
 # Results
@@ -140,7 +148,7 @@ def case_outcome(answer: Answer, trial: int) -> CaseOutcome:
         failure=answer.failure,
         latency_ms=seen.latency_ms,
         attempts=seen.attempts,
-        returned_n=len(seen.hits) if status == "ok" else None,
+        returned_n=len(seen.hits) if status == "ok" and seen.census is None else None,
         scores=answer.scores,
         detail=_detail(answer),
     )
@@ -156,6 +164,7 @@ def _detail(answer: Answer) -> dict[str, Any]:
             "skipped": seen.skipped,
             "usage": {name: value for name, value in _told(seen.usage).items() if value},
             "diagnosis": answer.diagnosis._asdict() if answer.diagnosis else None,
+            "census": seen.census._asdict() if seen.census else None,
         }
     )
 
@@ -185,4 +194,5 @@ def observed(detail: Mapping[str, Any]) -> Observation:
         Hit(hit.get("id", ""), hit.get("text", ""), hit.get("score"), hit.get("metadata", {}))
         for hit in detail.get("hits", ())
     )
-    return Observation(hits, detail.get("reply"))
+    census = Census(**detail["census"]) if "census" in detail else None
+    return Observation(hits, detail.get("reply"), census=census)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from collectors.backend import Backend, Observation, Recall, Usage
 from collectors.calls import CallTimeout, Instance, Line, Stopped, Timed, attempt, describe, is_transient
+from collectors.census import Census
 from collectors.diagnosis import Inquirer, recall
 from collectors.failures import Diagnosis, failure_kind
 from collectors.history import History
@@ -82,9 +83,9 @@ def play(
     limits: CallLimits | None = None,
     stop: threading.Event | None = None,
 ) -> Played:
-    """Play the steps in a fresh namespace, and drop it. A transient failure of a call that changes the store
-    replays everything from `reset`, since a plant that was stored and then raised would be stored twice.
-    Raises `Stopped`; every other failure is in what it returns."""
+    """Play the steps in a fresh namespace, and drop it; a standing one is only read. A transient failure of a
+    call that changes the store replays everything from `reset`, since a plant that was stored and then raised
+    would be stored twice. Raises `Stopped`; every other failure is in what it returns."""
     limits, number = limits or CallLimits(), 0
     while True:
         number += 1
@@ -111,6 +112,7 @@ class _Player:
     unsettled: bool = False
     missing: str | None = None
     lost: int = 0
+    expected: Mapping[str, int] | None = None
 
     def run(self, scenario: Scenario) -> Exception | None:
         """Play the scenario; the error that a replay may mend, if there was one."""
@@ -131,14 +133,21 @@ class _Player:
         if all(self._lacks(probe) for probe in scenario.probes):
             self.played.answers = [_skipped(probe, str(self._lacks(probe))) for probe in scenario.probes]
             return
+        if scenario.standing:
+            self.unsettled, self.expected = False, scenario.expected
+            self._walk(scenario)
+            return
         box = Scope(self.namespace)
         self._change(lambda: self.backend.reset(box))
+        self._walk(scenario)
+        attempt(self.line, lambda: self.backend.reset(box), 1)  # a box left behind costs space, not truth
+
+    def _walk(self, scenario: Scenario) -> None:
         for step in scenario.steps:
             if isinstance(step, Probe):
                 self.played.answers.append(self._ask(step))
             else:
                 self._follow(step)
-        attempt(self.line, lambda: self.backend.reset(box), 1)  # a box left behind costs space, not truth
 
     # Changing the store
 
@@ -218,6 +227,8 @@ class _Player:
         if lacking:
             return _skipped(probe, lacking)
         self._settle()
+        if probe.counts:
+            return self._count(probe)
         scope = self._scope(probe)
         asked = recall(self.line, self.backend, scope, probe.query, probe.k, probe.leg, self.limits.attempts)
         if asked.error:
@@ -227,9 +238,35 @@ class _Player:
             probe, Observation(answer.hits, answer.reply, asked.ms, asked.attempts, answer.usage)
         )
 
+    def _count(self, probe: Probe) -> Answer:
+        counted = attempt(self.line, lambda: self._census(probe), self.limits.attempts)
+        if counted.error:
+            return _failed(probe, describe(counted.error), counted.attempts)
+        census: Census = counted.value
+        lacking = census.lacks(probe.leg)
+        if lacking:
+            return _skipped(probe, lacking)
+        seen = Observation(reply=census.told(probe.leg), attempts=counted.attempts, census=census)
+        return self._judged(probe, seen)
+
+    def _census(self, probe: Probe) -> Census:
+        """What was planted is expected where the backend keeps memories one to one, as `ids` promises. A leg
+        that is not there any more holds nothing."""
+        counted = self.backend.count(Scope(self.namespace, probe.user))
+        expected = self.expected
+        if expected is None:
+            one_to_one = "ids" in self.backend.capabilities
+            expected = dict.fromkeys(counted, len(self.history.held)) if one_to_one else {}
+        told = {str(leg): int(n) for leg, n in counted.items()}
+        return Census({**dict.fromkeys(expected, 0), **told}, expected)
+
     def _lacks(self, probe: Probe) -> str | None:
         """What the backend lacks to be asked this, and to be judged by it."""
-        if probe.leg and ("legs" not in self.backend.capabilities or probe.leg not in self.backend.legs):
+        if (
+            probe.leg
+            and not probe.counts
+            and ("legs" not in self.backend.capabilities or probe.leg not in self.backend.legs)
+        ):
             return f"leg {probe.leg}"
         return next(iter(sorted(probe.needs - self.backend.capabilities)), None)
 
@@ -241,7 +278,7 @@ class _Player:
         diagnosis = None
         try:
             evidence, scores = judge(probe, observation)
-            if not scores["pass"]:
+            if not scores["pass"] and not probe.counts:
                 diagnosis = self._diagnose(probe)
             failure = failure_kind(probe, evidence, self.history, diagnosis)
         except MatchTimeout as late:

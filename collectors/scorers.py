@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from collectors.backend import Hit, Observation
+from collectors.census import Census
 from collectors.matching import any_matches, matches
 from collectors.suite import Expectation, Probe
 
@@ -38,6 +39,7 @@ class Evidence(NamedTuple):
     found: tuple[tuple[int, ...], ...]
     unwanted: frozenset[int]
     unwanted_first: bool
+    census: Census | None = None
 
     @property
     def wanted(self) -> frozenset[int]:
@@ -93,6 +95,9 @@ def holds(probe: Probe, evidence: Evidence, expectation: Expectation) -> bool:
             return len(hits) <= (expectation.n or 0)
         case "exactly":
             return len(hits) == expectation.n
+        case "count":
+            share = leg_share(probe, evidence)
+            return share is not None and share >= 1 - (expectation.tolerance or 0.0)
 
 
 def _found_of(evidence: Evidence, expectation: Expectation) -> list[tuple[int, ...]]:
@@ -165,7 +170,17 @@ def abstained(probe: Probe, evidence: Evidence) -> float | None:
     return float(not evidence.hits) if probe.abstain else None
 
 
-def returned_tokens(probe: Probe, evidence: Evidence) -> float:
+def leg_count(probe: Probe, evidence: Evidence) -> float | None:
+    return float(evidence.census.count(probe.leg)) if evidence.census else None
+
+
+def leg_share(probe: Probe, evidence: Evidence) -> float | None:
+    return evidence.census.share(probe.leg) if evidence.census else None
+
+
+def returned_tokens(probe: Probe, evidence: Evidence) -> float | None:
+    if evidence.census:
+        return None
     return float(sum(_tokens(hit.text) for hit in evidence.hits))
 
 
@@ -187,6 +202,8 @@ SCORERS: Mapping[str, Callable[[Probe, Evidence], float | None]] = {
     "unwanted_first": unwanted_came_first,
     "abstained": abstained,
     "returned_tokens": returned_tokens,
+    "leg_count": leg_count,
+    "leg_share": leg_share,
 }
 
 
@@ -198,5 +215,5 @@ def score(probe: Probe, evidence: Evidence) -> dict[str, float]:
 
 def judge(probe: Probe, observation: Observation) -> tuple[Evidence, dict[str, float]]:
     """Evidence and scores of an answer (of an errored or skipped observation: call neither)."""
-    evidence = examine(probe, observation.hits)
+    evidence = examine(probe, observation.hits)._replace(census=observation.census)
     return evidence, score(probe, evidence)

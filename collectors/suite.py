@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
@@ -49,7 +49,7 @@ class Scope:
     session: str | None = None
 
 
-Kind = Literal["any", "all", "unwanted", "unwanted_first", "only", "at_most", "exactly"]
+Kind = Literal["any", "all", "unwanted", "unwanted_first", "only", "at_most", "exactly", "count"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,9 @@ class Expectation:
 
     any: one of the patterns in the first k | all: each pattern and id in the first k |
     unwanted: none of them in the first k | unwanted_first: none of them in the first hit |
-    only: exactly these ids, of all that came back | at_most, exactly: `n` hits, of all that came back.
+    only: exactly these ids, of all that came back | at_most, exactly: `n` hits, of all that came back |
+    count: the probe's leg holds as many memories as it should, or all legs as many as each other, give or
+    take `tolerance` (a share); nothing is asked of the index but its number.
     `section` names the part of a structured answer that is meant; None is the plain list of hits.
     """
 
@@ -67,6 +69,7 @@ class Expectation:
     ids: tuple[str, ...] = ()
     n: int | None = None
     section: str | None = None
+    tolerance: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +132,15 @@ class Probe:
     story: tuple[Step, ...] = ()
 
     @property
+    def counts(self) -> bool:
+        """Whether memories are counted instead of asked for."""
+        return any(expectation.kind == "count" for expectation in self.expectations)
+
+    @property
     def needs(self) -> frozenset[str]:
         """Capabilities without which the question cannot be judged."""
         by_id = any(expectation.ids for expectation in self.expectations)
-        return frozenset({"ids"}) if by_id else frozenset()
+        return frozenset({"ids"} if by_id else ()) | frozenset({"count"} if self.counts else ())
 
 
 Step = Plant | Amend | Forget | ForgetUser | Session | Reopen | Probe
@@ -140,10 +148,15 @@ Step = Plant | Amend | Forget | ForgetUser | Session | Reopen | Probe
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Steps in one fresh namespace: the unit of isolation, of concurrency, of retry and of resume."""
+    """Steps in one fresh namespace: the unit of isolation, of concurrency, of retry and of resume.
+
+    `standing` is an index of the team's that is only read: no reset, no planting, nothing dropped.
+    `expected`: how many memories its legs should hold, from the record; of a fresh one the plants tell."""
 
     id: str
     steps: tuple[Step, ...]
+    standing: Scope | None = None
+    expected: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def probes(self) -> tuple[Probe, ...]:
@@ -181,6 +194,16 @@ class Suite:
     def plants(self) -> int:
         return sum(scenario.plants for scenario in self.scenarios)
 
+    @property
+    def standing(self) -> bool:
+        """Whether a standing index is read, so that nothing may be written anywhere near it."""
+        return any(scenario.standing for scenario in self.scenarios)
+
+    def expecting(self, counts: Mapping[str, int]) -> Suite:
+        """The suite with what the legs of its standing index should hold."""
+        told = (replace(one, expected=counts) if one.standing else one for one in self.scenarios)
+        return replace(self, scenarios=tuple(told))
+
 
 @dataclass(frozen=True, slots=True)
 class SuiteConfig:
@@ -205,7 +228,10 @@ SHIPPED = {
     )
 }
 
-READERS = {"golden": "collectors.suites.golden:read"}
+READERS = {
+    "golden": "collectors.suites.golden:read",
+    "index_health": "collectors.suites.index_health:read",
+}
 """Kind -> its reader: a function (SuiteConfig) -> tuple of scenarios."""
 
 
@@ -218,7 +244,18 @@ def load(config: SuiteConfig) -> Suite:
     scenarios = getattr(import_module(module), function)(config)
     suite = Suite(config.name, config.kind, scenarios, config.origin, str(config.path))
     _refuse_empty_or_doubled(suite)
+    _refuse_changes_of_standing(suite)
     return suite
+
+
+def _refuse_changes_of_standing(suite: Suite) -> None:
+    for scenario in suite.scenarios:
+        changing = [step for step in scenario.steps if not isinstance(step, Probe | Session)]
+        if scenario.standing and changing:
+            raise SuiteError(
+                f"suite {suite.name}: scenario {scenario.id!r} would {type(changing[0]).__name__.lower()} in "
+                f"the standing index {scenario.standing.namespace!r}; a standing index is only read"
+            )
 
 
 def _refuse_empty_or_doubled(suite: Suite) -> None:

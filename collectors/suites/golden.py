@@ -111,7 +111,7 @@ def _read_cases(config: SuiteConfig) -> list[Source]:
 def _read_worlds(config: SuiteConfig, sources: Sequence[Source]) -> dict[str, World]:
     folder = (config.path if config.path.is_dir() else config.path.parent) / "worlds"
     named = _worlds_named(sources)
-    return {name: _read_world(folder / f"{name}.jsonl", name, where) for name, where in named.items()}
+    return {name: read_world(folder / f"{name}.jsonl", name, where) for name, where in named.items()}
 
 
 def _worlds_named(sources: Sequence[Source]) -> dict[str, str]:
@@ -122,7 +122,7 @@ def _worlds_named(sources: Sequence[Source]) -> dict[str, str]:
     return named
 
 
-def _read_world(path: Path, name: str, where: str) -> World:
+def read_world(path: Path, name: str, where: str) -> World:
     if not path.is_file():
         raise SuiteError(f"{where}: world: {name!r} should be a file {path}")
     problems: list[str] = []

@@ -22,6 +22,11 @@ from store.writes.operation import (
     record_schedule,
     write_expected,
 )
+from store.writes.policy import (
+    decide_case,
+    expect_counts,
+    explain_version,
+)
 from store.writes.runs import (
     LeaseLost,
     cancel_run,
@@ -49,6 +54,9 @@ __all__ = [
     "cancel_run",
     "claim_request",
     "close_run",
+    "decide_case",
+    "expect_counts",
+    "explain_version",
     "finish_request",
     "interrupt_stale_runs",
     "open_run",
