@@ -15,6 +15,7 @@ from typing import Annotated
 
 import typer
 
+from collectors.canary_commands import canary_app
 from collectors.commands import (
     BAD,
     USAGE,
@@ -51,6 +52,7 @@ runs_app = typer.Typer(help="List runs; cancel one.", invoke_without_command=Tru
 backend_app = typer.Typer(help="The backends configured, and the types there are.", no_args_is_help=True)
 app.add_typer(runs_app, name="runs")
 app.add_typer(backend_app, name="backend")
+app.add_typer(canary_app, name="canary")
 
 
 @app.callback()

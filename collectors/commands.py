@@ -111,6 +111,24 @@ def existing(db: Database, run_ids: list[int]) -> list[int]:
     return run_ids
 
 
+def author() -> str:
+    """Who gives the command, for what is kept with a name."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user without a name, as in some containers
+        return "unknown"
+
+
+def only_one(asked: str | None, known: list[str], what: str) -> str:
+    """The name asked for, or the one that there is. Refuses to guess among several."""
+    if asked is None and len(known) != 1:
+        names = ", ".join(known) or "none is configured"
+        raise Refused(f"name the {what} with --{what}; known: {names}")
+    return chosen([asked] if asked else None, known, what)[0]
+
+
 def pairs(given: list[str] | None) -> dict[str, str]:
     split = [text.partition("=") for text in given or ()]
     for key, sign, _ in split:
