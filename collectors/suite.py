@@ -14,13 +14,39 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 DEFAULT_USER = "user"
 
 
+class Problem(NamedTuple):
+    """One thing that keeps a suite from being loaded. `where` is "file:line", or a file; `rule` is what lint
+    calls it."""
+
+    where: str
+    message: str
+    rule: str = "malformed"
+    case: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}"
+
+
 class SuiteError(Exception):
-    """A suite that cannot be loaded. The message names file, line, field and what was expected."""
+    """A suite that cannot be loaded. The message names file, line, field and what was expected. `problems`
+    are all there are, where they have a place; `rest` are the scenarios that could be read in spite of
+    them, for lint to look at."""
+
+    def __init__(
+        self, message: str, problems: Sequence[Problem] = (), rest: tuple[Scenario, ...] = ()
+    ) -> None:
+        super().__init__(message)
+        self.problems, self.rest = tuple(problems), rest
+
+    @classmethod
+    def at(cls, where: str, message: str, rule: str = "malformed", case: str = "") -> SuiteError:
+        problem = Problem(where, message, rule, case)
+        return cls(str(problem), [problem])
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +75,9 @@ class Scope:
     session: str | None = None
 
 
-Kind = Literal["any", "all", "unwanted", "unwanted_first", "only", "at_most", "exactly", "count"]
+Kind = Literal[
+    "any", "all", "unwanted", "unwanted_first", "only", "at_most", "exactly", "metadata", "stable", "count"
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +87,8 @@ class Expectation:
     any: one of the patterns in the first k | all: each pattern and id in the first k |
     unwanted: none of them in the first k | unwanted_first: none of them in the first hit |
     only: exactly these ids, of all that came back | at_most, exactly: `n` hits, of all that came back |
+    metadata: the one id in the first k, its metadata with these `values` | stable: asked again, the same
+    hits in the same order |
     count: the probe's leg holds as many memories as it should, or all legs as many as each other, give or
     take `tolerance` (a share); nothing is asked of the index but its number.
     `section` names the part of a structured answer that is meant; None is the plain list of hits.
@@ -70,6 +100,7 @@ class Expectation:
     n: int | None = None
     section: str | None = None
     tolerance: float | None = None
+    values: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +142,8 @@ class Reopen:
 class Probe:
     """A question with what is expected of the answer. `session` None is the session of the last
     `Session` step; `all_sessions` asks over all of the user's. `story` holds the case's own steps before
-    the question, without the background memories, for a person to read."""
+    the question, without the background memories, for a person to read. `where` is "file:line", where it was
+    read: no part of what is asked."""
 
     case: str
     query: str
@@ -130,6 +162,7 @@ class Probe:
     hash: str = ""
     background: str = ""
     story: tuple[Step, ...] = ()
+    where: str = field(default="", compare=False)
 
     @property
     def counts(self) -> bool:
@@ -139,8 +172,12 @@ class Probe:
     @property
     def needs(self) -> frozenset[str]:
         """Capabilities without which the question cannot be judged."""
-        by_id = any(expectation.ids for expectation in self.expectations)
-        return frozenset({"ids"} if by_id else ()) | frozenset({"count"} if self.counts else ())
+        asked = {
+            "ids": any(expectation.ids for expectation in self.expectations),
+            "metadata": any(expectation.kind == "metadata" for expectation in self.expectations),
+            "count": self.counts,
+        }
+        return frozenset(name for name, needed in asked.items() if needed)
 
 
 Step = Plant | Amend | Forget | ForgetUser | Session | Reopen | Probe
@@ -259,20 +296,22 @@ def _refuse_changes_of_standing(suite: Suite) -> None:
 
 
 def _refuse_empty_or_doubled(suite: Suite) -> None:
-    cases = [probe.case for probe in suite.probes]
+    cases = [(probe.case, probe.where) for probe in suite.probes]
     if not cases:
         raise SuiteError(
             f"suite {suite.name}: no cases in {suite.path}; check the path and the selected tags"
         )
-    _refuse_doubled(suite.name, "case", cases)
-    _refuse_doubled(suite.name, "scenario", [scenario.id for scenario in suite.scenarios])
+    _refuse_doubled(suite, "case", cases)
+    _refuse_doubled(suite, "scenario", [(scenario.id, suite.path) for scenario in suite.scenarios])
 
 
-def _refuse_doubled(suite: str, what: str, ids: Sequence[str]) -> None:
+def _refuse_doubled(suite: Suite, what: str, ids: Sequence[tuple[str, str]]) -> None:
     seen: set[str] = set()
-    for id in ids:
+    for id, where in ids:
         if id in seen:
-            raise SuiteError(f"suite {suite}: {what} id {id!r} occurs twice; ids must be unique")
+            told = f"{what} id {id!r} occurs twice; ids must be unique"
+            problem = Problem(where, told, "duplicate-id", id)
+            raise SuiteError(f"suite {suite.name}: {told}", [problem], suite.scenarios)
         seen.add(id)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import regex
 from pydantic import (
@@ -18,15 +18,20 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
-from collectors.matching import compiled
+from collectors.matching import compiled, shape
+
+INVALID_REGEX = "invalid-regex"
 
 
 def _pattern(text: str) -> str:
     try:
-        compiled(text)
+        if not shape(text).plain:
+            compiled(text)
     except (regex.error, RecursionError) as error:
-        raise ValueError(f"is not a regular expression: {error}") from None
+        told = f"is not a regular expression: {error}"
+        raise PydanticCustomError(INVALID_REGEX, "{told}", {"told": told}) from None
     return text
 
 
@@ -96,6 +101,8 @@ class Asked(Line):
     forbid_ids: list[Text] = []
     only_ids: list[Text] | None = None
     at_most: Annotated[int, Field(ge=0)] | None = None
+    expect_metadata: dict[Text, Annotated[dict[Text, Any], Field(min_length=1)]] = {}
+    stable: Annotated[bool, AfterValidator(_true)] = False
     abstain: bool = False
     k: Annotated[int, Field(gt=0, le=MAX_K)] = 5
     leg: Text | None = None
@@ -105,16 +112,20 @@ class Asked(Line):
 
     @property
     def expects_something(self) -> bool:
-        wanted = (self.expect_any, self.expect_all, self.expect_ids)
-        unwanted = (self.forbid_top1, self.forbid_any, self.forbid_ids)
-        return any((*wanted, *unwanted)) or self.only_ids is not None or self.at_most is not None
+        given = {name: getattr(self, name) for name in EXPECTATIONS}
+        counted = given.pop("only_ids") is not None or given.pop("at_most") is not None
+        return counted or any(given.values())
 
     def refuse_without_expectation(self) -> None:
         if not self.expects_something:
-            raise ValueError(
-                "should have at least one of expect_any, expect_all, expect_ids, forbid_top1, forbid_any, "
-                "forbid_ids, only_ids, at_most" + (" (abstain alone forbids nothing)" if self.abstain else "")
-            )
+            alone = " (abstain alone forbids nothing)" if self.abstain else ""
+            raise ValueError(f"should have at least one of {', '.join(EXPECTATIONS)}{alone}")
+
+
+EXPECTATIONS = (
+    *("expect_any", "expect_all", "expect_ids", "forbid_top1", "forbid_any", "forbid_ids", "only_ids"),
+    *("at_most", "expect_metadata", "stable"),
+)
 
 
 class PlantStep(Line):
@@ -221,8 +232,15 @@ class Case(Asked):
         return bool(self.steps or self.near or not self.world)
 
 
-def explain(error: ValidationError) -> list[str]:
-    """Each thing that is wrong with a line, as `field: what was expected`."""
+class Wrong(NamedTuple):
+    """`field: what was expected`, and what lint calls it."""
+
+    text: str
+    rule: str
+
+
+def explain(error: ValidationError) -> list[Wrong]:
+    """Each thing that is wrong with a line."""
     found = []
     for item in error.errors(include_url=False, include_context=False):
         path = [str(part) for part, _ in groupby(item["loc"])]  # pydantic names a step twice: tag and field
@@ -230,7 +248,8 @@ def explain(error: ValidationError) -> list[str]:
         if item["type"] == "extra_forbidden":
             known = _object_of(item["loc"], error.title).model_fields
             message = f"is not a field here; known fields: {', '.join(known)}"
-        found.append(f"{'.'.join(path) or 'line'}: {message}")
+        rule = INVALID_REGEX if item["type"] == INVALID_REGEX else "malformed"
+        found.append(Wrong(f"{'.'.join(path) or 'line'}: {message}", rule))
     return found
 
 
