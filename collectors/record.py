@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from math import isfinite
 from typing import Any
@@ -109,6 +109,7 @@ def asked(case: str, told: Mapping[str, Any]) -> Probe:
             e.get("n"),
             e.get("section"),
             e.get("tolerance"),
+            tuple((name, value) for name, value in e.get("values", ())),
         )
         for e in told["expectations"]
     )
@@ -158,7 +159,8 @@ def _detail(answer: Answer) -> dict[str, Any]:
     seen = answer.observation
     return _without_empty(
         {
-            "hits": [_hit(rank, hit, answer.evidence) for rank, hit in enumerate(seen.hits)],
+            "hits": [_hit(hit) | _marks(rank, answer.evidence) for rank, hit in enumerate(seen.hits)],
+            "again": None if seen.again is None else [_hit(hit) for hit in seen.again],
             "reply": _json_safe(seen.reply),
             "error": seen.error,
             "skipped": seen.skipped,
@@ -169,16 +171,19 @@ def _detail(answer: Answer) -> dict[str, Any]:
     )
 
 
-def _hit(rank: int, hit: Hit, evidence: Evidence | None) -> dict[str, Any]:
-    first = evidence is not None and evidence.unwanted_first and rank == 0
-    marks = {
-        "wanted": evidence is not None and rank in evidence.wanted,
-        "unwanted": evidence is not None and (rank in evidence.unwanted or first),
-    }
+def _marks(rank: int, evidence: Evidence | None) -> dict[str, bool]:
+    if evidence is None:
+        return {}
+    unwanted = rank in evidence.unwanted or (evidence.unwanted_first and rank == 0)
+    marks = {"wanted": rank in evidence.wanted, "unwanted": unwanted}
+    return {name: True for name, holds in marks.items() if holds}
+
+
+def _hit(hit: Hit) -> dict[str, Any]:
     metadata = {well_formed(str(name)): _json_safe(value) for name, value in hit.metadata.items()}
     score = None if hit.score is None else float(hit.score)  # numpy's float32 is no JSON
     told = {"id": well_formed(hit.id), "text": well_formed(hit.text), "score": score, "metadata": metadata}
-    return _without_empty(told) | {name: True for name, holds in marks.items() if holds}
+    return _without_empty(told)
 
 
 def _json_safe(value: Any) -> Any:
@@ -190,9 +195,12 @@ def _json_safe(value: Any) -> Any:
 
 def observed(detail: Mapping[str, Any]) -> Observation:
     """The answer that a stored detail holds, for another scorer to judge."""
-    hits = tuple(
-        Hit(hit.get("id", ""), hit.get("text", ""), hit.get("score"), hit.get("metadata", {}))
-        for hit in detail.get("hits", ())
-    )
     census = Census(**detail["census"]) if "census" in detail else None
-    return Observation(hits, detail.get("reply"), census=census)
+    again = _hits(detail["again"]) if "again" in detail else None
+    return Observation(_hits(detail.get("hits", ())), detail.get("reply"), census=census, again=again)
+
+
+def _hits(told: Iterable[Mapping[str, Any]]) -> tuple[Hit, ...]:
+    return tuple(
+        Hit(hit.get("id", ""), hit.get("text", ""), hit.get("score"), hit.get("metadata", {})) for hit in told
+    )

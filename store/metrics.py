@@ -66,6 +66,8 @@ _ROWS = (
     Metric(21, "leg_share", "share", "higher", 0.02, False, "mean", "hits",
            "memories of a leg against those expected, or of the emptiest leg against the fullest: "
            "the smaller number as a share of the larger"),
+    Metric(22, "unstable", "share", "lower", 0.01, False, "share", "hits",
+           "of the questions asked twice, those answered otherwise the second time"),
 )  # fmt: skip
 
 METRICS = {metric.name: metric for metric in _ROWS}

@@ -302,15 +302,8 @@ def _doubled_memories(config: SuiteConfig, scenario: Scenario) -> Iterator[Probl
 def _compile(source: Source, world: World | None) -> Compiled:
     background = _background(source, world) if world else ()
     compiler = _Compiler(source, world, background)
-    compiler.compile(source.case.steps or _short_form(source.case))
+    compiler.compile()
     return Compiled(source, world, background, compiler.steps, compiler.probes)
-
-
-def _short_form(case: form.Case) -> list[form.Line]:
-    """The same as steps; its fields are valid already."""
-    asked = {name: getattr(case, name) for name in form.Asked.model_fields if name in case.model_fields_set}
-    probe = form.ProbeStep.model_construct({"probe", *asked}, probe=case.query or "", **asked)
-    return [form.PlantStep.model_construct(plant=case.writes), probe] if case.writes else [probe]
 
 
 class _Compiler:
@@ -320,22 +313,36 @@ class _Compiler:
         self.where, self.raw, self.case = source
         self.user = world.user if world else DEFAULT_USER
         self.ids = {memory.id: memory.id for memory in background}
+        self.around = len(self.ids)
         self.background = _describe(world, background)
         self.context = world.digest if world and not self.case.own_namespace else _digest_memories(background)
         self.story: list[Step] = []
         self.steps: list[Step] = []
         self.probes: list[Probe] = []
 
-    def compile(self, written: Sequence[form.Line]) -> None:
+    def compile(self) -> None:
+        written = self.case.steps
         asked = sum(isinstance(step, form.ProbeStep) for step in written)
         for step in written:
             if isinstance(step, form.ProbeStep):
-                suffix = f"/{len(self.probes) + 1}" if self.case.steps and asked > 1 else ""
-                self.probes.append(self._probe(step, suffix))
-                self.steps.append(self.probes[-1])
+                self._ask(step, step.probe, f"/{len(self.probes) + 1}" if asked > 1 else "")
             else:
-                self.steps.append(self._step(step))
-                self.story.append(self.steps[-1])
+                self._do(self._step(step))
+        if not written:
+            self._compile_short_form()
+
+    def _compile_short_form(self) -> None:
+        if self.case.writes:
+            self._do(Plant(tuple(self._plant(write) for write in self.case.writes)))
+        self._ask(self.case, self.case.query or "")
+
+    def _do(self, step: Step) -> None:
+        self.steps.append(step)
+        self.story.append(step)
+
+    def _ask(self, asked: form.Asked, query: str, suffix: str = "") -> None:
+        self.probes.append(self._probe(asked, query, suffix))
+        self.steps.append(self.probes[-1])
 
     def _step(self, step: form.Line) -> Step:
         match step:
@@ -353,7 +360,7 @@ class _Compiler:
                 return Reopen()
 
     def _plant(self, write: form.Write) -> Memory:
-        name = write.id or f"w{sum(1 for id in self.ids.values() if id.startswith(f'{self.case.id}/')) + 1}"
+        name = write.id or f"w{len(self.ids) - self.around + 1}"
         if name in self.ids:
             raise self._refusal(f"id: {name!r} is planted already; give this memory another id")
         self.ids[name] = f"{self.case.id}/{name}"
@@ -369,11 +376,11 @@ class _Compiler:
     def _refusal(self, told: str, rule: str = "malformed") -> SuiteError:
         return SuiteError.at(self.where, told, rule, self.case.id)
 
-    def _probe(self, asked: form.ProbeStep, suffix: str) -> Probe:
+    def _probe(self, asked: form.Asked, query: str, suffix: str) -> Probe:
         case, given = self.case, asked.model_fields_set
         return Probe(
             case=case.id + suffix,
-            query=asked.probe,
+            query=query,
             expectations=tuple(self._expectations(asked)),
             k=asked.k if "k" in given else case.k,
             user=asked.user or case.user or self.user,
@@ -392,7 +399,7 @@ class _Compiler:
             where=self.where,
         )
 
-    def _expectations(self, asked: form.ProbeStep) -> Iterator[Expectation]:
+    def _expectations(self, asked: form.Asked) -> Iterator[Expectation]:
         ids = {name: tuple(self._known(id, name) for id in getattr(asked, name) or ()) for name in _ID_FIELDS}
         if asked.expect_any:
             yield Expectation("any", tuple(asked.expect_any))

@@ -10,7 +10,7 @@ import pytest
 
 from collectors.backend import BACKENDS, Backend, BackendConfig, open_backend
 
-CHANGES = frozenset({"amend", "forget", "forget_user", "ids", "deterministic"})
+CHANGES = frozenset({"amend", "forget", "forget_user", "ids", "metadata", "deterministic"})
 EMBEDDED = ("keyword", "dense", "hybrid", "everything")
 DECLARED = {
     "keyword": CHANGES | {"count", "legs"},
