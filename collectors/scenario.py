@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from collectors.backend import Backend, Observation, Recall, Usage
+from collectors.backend import Backend, Hit, Observation, Recall, Usage
 from collectors.calls import CallTimeout, Instance, Line, Stopped, Timed, attempt, describe, is_transient
 from collectors.census import Census
 from collectors.diagnosis import Inquirer, recall
@@ -112,6 +112,7 @@ class _Player:
     unsettled: bool = False
     missing: str | None = None
     lost: int = 0
+    unstored: dict[str, History] = field(default_factory=dict)
     expected: Mapping[str, int] | None = None
 
     def run(self, scenario: Scenario) -> Exception | None:
@@ -140,6 +141,7 @@ class _Player:
         box = Scope(self.namespace)
         self._change(lambda: self.backend.reset(box))
         self._walk(scenario)
+        self.played.answers = [self._tried_alone(answer) for answer in self.played.answers]
         attempt(self.line, lambda: self.backend.reset(box), 1)  # a box left behind costs space, not truth
 
     def _walk(self, scenario: Scenario) -> None:
@@ -234,9 +236,17 @@ class _Player:
         if asked.error:
             return _failed(probe, describe(asked.error), asked.attempts)
         answer: Recall = asked.value
-        return self._judged(
-            probe, Observation(answer.hits, answer.reply, asked.ms, asked.attempts, answer.usage)
-        )
+        seen = Observation(answer.hits, answer.reply, asked.ms, asked.attempts, answer.usage)
+        return self._asked_again(probe, scope, seen) if probe.twice else self._judged(probe, seen)
+
+    def _asked_again(self, probe: Probe, scope: Scope, seen: Observation) -> Answer:
+        """Judge an answer by a second one to the same question, which is not timed."""
+        asked = recall(self.line, self.backend, scope, probe.query, probe.k, probe.leg, self.limits.attempts)
+        if asked.error:
+            return _failed(probe, describe(asked.error), seen.attempts + asked.attempts)
+        by_id = "ids" in self.backend.capabilities
+        same = _told(seen.hits, by_id) == _told(asked.value.hits, by_id)
+        return self._judged(probe, seen if same else replace(seen, again=tuple(asked.value.hits)))
 
     def _count(self, probe: Probe) -> Answer:
         counted = attempt(self.line, lambda: self._census(probe), self.limits.attempts)
@@ -280,10 +290,34 @@ class _Player:
             evidence, scores = judge(probe, observation)
             if not scores["pass"] and not probe.counts:
                 diagnosis = self._diagnose(probe)
-            failure = failure_kind(probe, evidence, self.history, diagnosis)
+            failure = self._kind(probe, evidence, self.history, diagnosis)
+            if diagnosis and diagnosis.is_unstored:
+                self.unstored[probe.case] = self.history.copy()
         except MatchTimeout as late:
             return Answer(probe, replace(observation, error=str(late)), failure="judge error")
         return Answer(probe, observation, evidence, scores, failure, diagnosis)
+
+    def _kind(
+        self, probe: Probe, evidence: Evidence, history: History, diagnosis: Diagnosis | None
+    ) -> str | None:
+        by_id = "ids" in self.backend.capabilities
+        return failure_kind(probe, evidence, history, diagnosis, ids=by_id)
+
+    def _tried_alone(self, answer: Answer) -> Answer:
+        """A memory that was not found is planted again, alone, when the scenario is over: was it never
+        stored, or taken away?"""
+        history = self.unstored.get(answer.probe.case)
+        if history is None or answer.diagnosis is None or answer.evidence is None:
+            return answer
+        id = next(iter(answer.diagnosis.stored))
+        inquirer = Inquirer(self.line, self.backend, self.limits.attempts)
+        kept = inquirer.plant_alone(history.held[id], Scope(self.namespace))
+        if kept is None:
+            return answer
+        calls = answer.diagnosis.calls + inquirer.calls
+        diagnosis = answer.diagnosis._replace(alone={id: kept}, calls=calls)
+        failure = self._kind(answer.probe, answer.evidence, history, diagnosis)
+        return answer._replace(failure=failure, diagnosis=diagnosis)
 
     def _diagnose(self, probe: Probe) -> Diagnosis | None:
         self.lost += 1
@@ -305,6 +339,11 @@ _NEEDED = {Amend: "amend", Forget: "forget", ForgetUser: "forget_user", Reopen: 
 
 def _skipped(probe: Probe, capability: str) -> Answer:
     return Answer(probe, Observation(attempts=0, skipped=capability))
+
+
+def _told(hits: Iterable[Hit], by_id: bool) -> list[tuple[str, str]]:
+    """What two equal answers have in common; ids only where they are the planted ones."""
+    return [(hit.id if by_id else "", hit.text) for hit in hits]
 
 
 def _failed(probe: Probe, reason: str, attempts: int) -> Answer:

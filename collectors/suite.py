@@ -170,6 +170,11 @@ class Probe:
         return any(expectation.kind == "count" for expectation in self.expectations)
 
     @property
+    def twice(self) -> bool:
+        """Whether it is asked a second time, to compare the answers."""
+        return any(expectation.kind == "stable" for expectation in self.expectations)
+
+    @property
     def needs(self) -> frozenset[str]:
         """Capabilities without which the question cannot be judged."""
         asked = {
