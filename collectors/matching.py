@@ -33,7 +33,10 @@ def compiled(pattern: str) -> regex.Pattern[str]:
 
 def matches(pattern: str, text: str, limit_s: float = TIME_LIMIT_S) -> bool:
     """Whether the pattern is found anywhere in the text. Raises `MatchTimeout`."""
-    if shape(pattern).plain and len(text) <= PLAIN_TEXT:
+    known = shape(pattern)
+    if known.literal and text.isascii():
+        return any(needle in text.lower() for needle in known.needles)
+    if known.plain and len(text) <= PLAIN_TEXT:
         return _plain(pattern).search(text) is not None
     try:
         return compiled(pattern).search(text, timeout=limit_s) is not None
@@ -55,10 +58,12 @@ def _plain(pattern: str) -> re.Pattern[str]:
 
 class Shape(NamedTuple):
     """`needles`: one of them is in every text, `folded`, that the pattern matches; empty where that cannot be
-    said. `plain`: valid, and quick on a text of up to `PLAIN_TEXT`."""
+    said. `plain`: valid, and quick on a text of up to `PLAIN_TEXT`. `literal`: its needles are all there is
+    to it."""
 
     needles: tuple[str, ...]
     plain: bool
+    literal: bool
 
 
 _TOKEN = re.compile(
@@ -90,18 +95,19 @@ class _Reader:
         self.needles: list[str] = []
         self.best = self.run = ""
         self.depth = self.repeats = self.unbounded = 0
-        self.plain = self.known = True
+        self.plain = self.known = self.literal = True
         self.before = ""
 
     def read(self, pattern: str) -> Shape:
         for token in _TOKEN.finditer(pattern):
             kind = str(token.lastgroup)
             self._take(kind, token[0])
+            self.literal = self.literal and kind in ("char", "or")
             self.before = kind
         self._end_branch()
         whole = self.known and self.depth == 0
         needles = tuple(self.needles) if whole and all(self.needles) else ()
-        return Shape(needles, whole and self.plain)
+        return Shape(needles, whole and self.plain, bool(needles) and self.literal)
 
     def _take(self, kind: str, text: str) -> None:
         match kind:

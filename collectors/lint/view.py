@@ -11,7 +11,7 @@ from functools import cached_property
 import regex
 
 from collectors.history import History
-from collectors.lint.attacks import attacks
+from collectors.lint.patterns import runs_away
 from collectors.matching import TIME_LIMIT_S, MatchTimeout, folded, holding, matches, shape
 from collectors.scorers import Want, wants
 from collectors.suite import Memory, Plant, Probe, Scenario, Step, Suite
@@ -53,22 +53,18 @@ class Matcher:
             known[text] = pattern not in self.broken and self._finds(pattern, text)
         return known[text]
 
-    def attack(self, pattern: str) -> None:
-        """Try the pattern on texts on which it might run away."""
-        if not shape(pattern).plain:
-            self.finds(pattern, "")
-            for attack in attacks(pattern):
-                if pattern not in self.broken:
-                    self._watched(pattern, attack.pattern, attack.text)
+    def examine(self, pattern: str) -> None:
+        """Notice a pattern that cannot be compiled, or that runs away on some text."""
+        self.finds(pattern, "")
+        if not shape(pattern).plain and runs_away(pattern):
+            self.broken.setdefault(pattern, "catastrophic-regex")
 
     def _finds(self, pattern: str, text: str) -> bool:
-        return matches(pattern, text) if shape(pattern).plain else self._watched(pattern, pattern, text)
-
-    def _watched(self, pattern: str, tried: str, text: str) -> bool:
-        """Match within what is left of the pattern's second; `tried` is all of the pattern, or a part."""
+        if shape(pattern).plain:
+            return matches(pattern, text)
         started = time.perf_counter()
         try:
-            return matches(tried, text, max(TIME_LIMIT_S - self._spent[pattern], 0.001))
+            return matches(pattern, text, max(TIME_LIMIT_S - self._spent[pattern], 0.001))
         except MatchTimeout:
             self.broken[pattern] = "catastrophic-regex"
         except (regex.error, RecursionError):
@@ -143,7 +139,7 @@ class View:
         """Pattern -> the rule that it breaks, once all were tried."""
         for case in self.cases:
             for pattern in case.patterns:
-                self.matcher.attack(pattern)
+                self.matcher.examine(pattern)
                 self.matcher.hits(pattern, case.around)
         return self.matcher.broken
 
