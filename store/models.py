@@ -143,6 +143,31 @@ class CaseState(Base, table=True):
     at: datetime = Field(sa_type=UtcDateTime)
 
 
+class LintReport(Base, table=True):
+    """That a version was looked at, by which `rules`. Of `asked` cases that both floors could be asked,
+    `telling` ones tell a memory from a floor."""
+
+    __tablename__ = "lint_report"
+
+    suite_version_id: int = Field(foreign_key="suite_version.id", primary_key=True)
+    rules: str
+    asked: int | None
+    telling: int | None
+    at: datetime = Field(sa_type=UtcDateTime)
+
+
+class Finding(Base, table=True):
+    id: int | None = Field(default=None, primary_key=True)
+    suite_version_id: int = Field(foreign_key="suite_version.id", index=True)
+    file: str
+    line: int
+    case_name: str
+    rule: str
+    severity: str
+    message: str
+    hint: str
+
+
 class ExpectedCount(Base, table=True):
     """How many memories a leg of a standing index should hold; `source` says who knows: never the index.
     The last row of a leg is in force."""
@@ -377,6 +402,7 @@ mark, event, heartbeat, schedule_state, expected_run, request, lease, change = (
     Base.metadata.tables[name]
     for name in ("mark", "event", "heartbeat", "schedule_state", "expected_run", "request", "lease", "change")
 )
+lint_report, finding = (Base.metadata.tables[name] for name in ("lint_report", "finding"))
 suite_change, case_state, expected_count = (
     Base.metadata.tables[name] for name in ("suite_change", "case_state", "expected_count")
 )

@@ -41,6 +41,29 @@ class SuiteRecord:
     owner: str = "default"
 
 
+class FindingRecord(NamedTuple):
+    """One thing wrong with a suite, as lint tells it."""
+
+    file: str
+    line: int
+    case: str
+    rule: str
+    severity: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class LintRecord:
+    """What lint found, by which `rules`. Of `asked` cases that both floors could be asked, `telling` ones
+    tell a memory from a floor; None: the floors were not asked."""
+
+    rules: str
+    findings: tuple[FindingRecord, ...]
+    asked: int | None = None
+    telling: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class NewRun:
     """A run about to start. `token` is the fencing token of the backend's lease; `subset` says which

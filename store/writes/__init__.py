@@ -11,6 +11,9 @@ from store.writes.leases import (
     release_lease,
     renew_lease,
 )
+from store.writes.lint import (
+    record_lint,
+)
 from store.writes.operation import (
     add_event,
     add_mark,
@@ -61,6 +64,7 @@ __all__ = [
     "interrupt_stale_runs",
     "open_run",
     "record_fire",
+    "record_lint",
     "record_schedule",
     "register_backend",
     "register_environment",

@@ -11,6 +11,7 @@ down_revision = "0001"
 
 def upgrade() -> None:
     _policy()
+    _lint()
     _expected_counts()
 
 
@@ -37,6 +38,30 @@ def _policy() -> None:
         sa.Column("at", sa.DateTime(), nullable=False),
     )
     op.create_index("ix_case_state_of", "case_state", ["suite_id", "name"])
+
+
+def _lint() -> None:
+    op.create_table(
+        "lint_report",
+        sa.Column("suite_version_id", sa.Integer(), sa.ForeignKey("suite_version.id"), primary_key=True),
+        sa.Column("rules", sa.String(), nullable=False),
+        sa.Column("asked", sa.Integer(), nullable=True),
+        sa.Column("telling", sa.Integer(), nullable=True),
+        sa.Column("at", sa.DateTime(), nullable=False),
+    )
+    op.create_table(
+        "finding",
+        sa.Column("id", sa.Integer(), primary_key=True),
+        sa.Column("suite_version_id", sa.Integer(), sa.ForeignKey("suite_version.id"), nullable=False),
+        sa.Column("file", sa.String(), nullable=False),
+        sa.Column("line", sa.Integer(), nullable=False),
+        sa.Column("case_name", sa.String(), nullable=False),
+        sa.Column("rule", sa.String(), nullable=False),
+        sa.Column("severity", sa.String(), nullable=False),
+        sa.Column("message", sa.String(), nullable=False),
+        sa.Column("hint", sa.String(), nullable=False),
+    )
+    op.create_index("ix_finding_suite_version_id", "finding", ["suite_version_id"])
 
 
 def _expected_counts() -> None:
