@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import redirect_stdout
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -31,6 +30,7 @@ from collectors.commands import (
     existing,
     give,
     given,
+    moment,
     pairs,
     print_json,
     refuse_unknown,
@@ -38,6 +38,7 @@ from collectors.commands import (
     settings,
     stop_on_signals,
 )
+from collectors.suite_commands import suite_app
 
 STATUSES = ["running", "whole", "invalid", "void", "interrupted"]
 
@@ -53,6 +54,7 @@ backend_app = typer.Typer(help="The backends configured, and the types there are
 app.add_typer(runs_app, name="runs")
 app.add_typer(backend_app, name="backend")
 app.add_typer(canary_app, name="canary")
+app.add_typer(suite_app, name="suite")
 
 
 @app.callback()
@@ -145,6 +147,7 @@ def run(
     json: Json = False,
 ) -> None:
     """Run suites against backends: all of them, or those named. Exit 1 unless every run is whole."""
+    from collectors import policy
     from collectors import runs as doing
     from collectors.configured import backend_names, suite_names
     from store import queries, shapes, writes
@@ -161,6 +164,8 @@ def run(
             todo = doing.interrupted(db, of, existing(db, [run_id] if run_id else []), suite, backend)
         else:
             todo = doing.planned(of, suites, backends, trials=trials, tag=tag, meta=kept)
+        for line in policy.complaints(db, of, suites):
+            say(line)
         if mark:
             writes.add_mark(db, mark, meta=kept)
         outcomes = doing.run_all(db, todo, stop)
@@ -216,16 +221,6 @@ def mark(
 
     with database() as db:
         typer.echo(f"mark {writes.add_mark(db, text, moment(at), meta=pairs(meta))}: {text}")
-
-
-def moment(text: str | None) -> datetime | None:
-    if text is None:
-        return None
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise Refused(f"{text!r} should be a date or time such as 2026-03-04T09:30+01:00") from None
-    return at.astimezone() if at.tzinfo is None else at
 
 
 # Reading

@@ -8,6 +8,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -135,6 +136,16 @@ def pairs(given: list[str] | None) -> dict[str, str]:
         if not key or not sign:
             raise Refused(f"--meta {key}: should be KEY=VALUE")
     return {key: value for key, _, value in split}
+
+
+def moment(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise Refused(f"{text!r} should be a date or time such as 2026-03-04T09:30+01:00") from None
+    return at.astimezone() if at.tzinfo is None else at
 
 
 @contextmanager

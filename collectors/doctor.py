@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sqlalchemy.engine import make_url
 
+from collectors import policy
 from collectors.backend import NAMESPACE_PREFIX, Backend, open_backend
 from collectors.calls import Line, describe, on_line
 from collectors.configured import backend_config, configured, load_suite, suite_names
@@ -40,6 +41,7 @@ def check_all(config: Path | None) -> list[CheckResult]:
         *_guarded("disk", lambda: _disk(settings)),
         *_guarded("suites", lambda: _suites(settings)),
         *_guarded("database", lambda: _record(settings)),
+        *_guarded("policy of the suites", lambda: _policy(settings)),
         *(check for name in settings.backends for check in _broken_or_not(settings, name)),
     ]
 
@@ -114,6 +116,19 @@ def _record(settings: Settings) -> Iterator[CheckResult]:
         yield _collector(db)
     finally:
         db.close()
+
+
+def _policy(settings: Settings) -> Iterator[CheckResult]:
+    db = open_database(settings.database.url.get_secret_value())
+    try:
+        found = policy.complaints(db, settings)
+    finally:
+        db.close()
+    advice = "docs/suites.md says why: Changing a suite"
+    for line in found:
+        yield CheckResult("policy of the suites", False, line, advice)
+    if not found:
+        yield CheckResult("policy of the suites", True, "every change is accounted for")
 
 
 def _clock(db: Database) -> CheckResult:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -11,7 +11,10 @@ from rich.text import Text
 
 from collectors.contract import CheckResult
 from store.metrics import METRICS
-from store.queries import CaseRow, Rolled, RunRow
+from store.queries import CaseRow, CaseStanding, LogRow, Rolled, RunRow
+
+if TYPE_CHECKING:
+    from collectors.policy import Difference
 
 
 def print_runs(rows: Sequence[RunRow]) -> None:
@@ -73,6 +76,45 @@ def print_checks(checks: Iterable[CheckResult]) -> None:
         console.print(Text(f"{'ok ' if check.ok else 'BAD'} {check.name}: {check.detail}"), soft_wrap=True)
         if not check.ok and check.advice:
             console.print(Text(f"    {check.advice}"), soft_wrap=True)
+
+
+def print_difference(found: Difference) -> None:
+    console = Console()
+    since = found.old[:8] or "nothing"
+    console.print(f"{found.suite}: {since} → {found.new[:8]}", markup=False, highlight=False)
+    for sign, names in (("+", found.added), ("−", found.removed), ("~", found.changed)):
+        for name in names:
+            note = "  deleted, not retired" if sign == "−" and name in found.deleted else ""
+            console.print(Text(f"{sign} {name}{note}"), soft_wrap=True)
+    console.print(f"{found.paired} cases are the same; a comparison drops {found.dropped}", highlight=False)
+
+
+def print_log(rows: Iterable[LogRow]) -> None:
+    table = _table("when (UTC)", "what", "of", "why", "by", "owner", "until")
+    for row in rows:
+        of = row.subject[:8] if row.what == "version" else row.subject
+        until = f"{row.expires:%Y-%m-%d}" if row.expires else ""
+        why = row.reason or "nobody said"
+        table.add_row(
+            f"{row.at:%Y-%m-%d %H:%M}",
+            row.what,
+            Text(of),
+            Text(why),
+            Text(row.author),
+            Text(row.owner),
+            until,
+        )
+    Console().print(table)
+
+
+def print_standings(rows: Iterable[CaseStanding]) -> None:
+    table = _table("case", "counts as", "equal runs", "owner", "until", "why")
+    for row in rows:
+        until = f"{row.expires:%Y-%m-%d}" if row.expires else ""
+        table.add_row(
+            Text(row.case), row.standing, str(row.stretch), Text(row.owner), until, Text(row.reason)
+        )
+    Console().print(table)
 
 
 def print_backends(rows: Iterable[Mapping[str, Any]]) -> None:

@@ -46,9 +46,15 @@ def _moment(value: Any) -> Any:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
+FILL_IN = "<fill in"
+"""How a draft marks what a person has still to say."""
+
+
 def _not_blank(text: str) -> str:
     if not text.strip():
         raise ValueError("should not be blank")
+    if text.startswith(FILL_IN):
+        raise ValueError("is still a draft: write here what its <angle brackets> ask for")
     return text
 
 

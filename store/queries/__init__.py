@@ -37,6 +37,7 @@ from store.queries.policy import (
     deleted_cases,
     expectations,
     expected_counts,
+    retired_cases,
     suite_log,
 )
 from store.queries.results import (
@@ -161,6 +162,7 @@ __all__ = [
     "previous_run",
     "progress",
     "requests",
+    "retired_cases",
     "run",
     "run_cases",
     "run_tags",

@@ -16,7 +16,7 @@ from store.database import Database
 from store.queries.common import suite_id
 from store.queries.operation import clock
 from store.queries.results import outcomes_in_force
-from store.queries.suites import hashes_in_force, version_reasons
+from store.queries.suites import hashes_in_force, is_whole_suite, version_reasons
 
 TRIAL_RUNS = 5
 """A new case gates nothing before it came out the same in so many whole runs of a backend in a row."""
@@ -105,7 +105,7 @@ def _decisions(connection: Connection, suite: str) -> dict[str, sa.Row[tuple[obj
 
 def _stretches(connection: Connection, suite: str, backend: str | None) -> Mapping[str, int]:
     """Case -> its longest row of equal outcomes on a backend."""
-    kinds = dict(connection.execute(sa.select(m.backend.c.name, m.backend.c.type)).tuples().all())
+    kinds = {row.name: row.type for row in connection.execute(sa.select(m.backend.c.name, m.backend.c.type))}
     longest: dict[str, int] = defaultdict(int)
     for (case, on), outcomes in outcomes_in_force(connection, suite, WINDOW).items():
         if on == backend or (backend is None and kinds[on] not in FLOORS):
@@ -123,6 +123,13 @@ def deleted_cases(db: Database, suite: str, asked: Collection[str]) -> list[str]
     return sorted(name for name in gone if name not in decided or decided[name].state != "retired")
 
 
+def retired_cases(db: Database, suite: str) -> list[str]:
+    """Cases that were retired and not released since, whether or not they are still asked."""
+    with db.read() as connection:
+        decided = _decisions(connection, suite)
+    return sorted(name for name, row in decided.items() if row.state == "retired")
+
+
 def suite_log(db: Database, suite: str) -> list[LogRow]:
     """Versions of a suite with their reasons and what was decided about its cases, newest first."""
     with db.read() as connection:
@@ -133,7 +140,9 @@ def suite_log(db: Database, suite: str) -> list[LogRow]:
 
 def _versions(connection: Connection, suite: int | None) -> Sequence[LogRow]:
     version = m.suite_version.c
-    query = sa.select(version.id, version.version, version.created_at).where(version.suite_id == suite)
+    query = sa.select(version.id, version.version, version.created_at).where(
+        version.suite_id == suite, is_whole_suite()
+    )
     rows = connection.execute(query).all()
     reasons = version_reasons(connection, [row.id for row in rows])
     return [LogRow(row.created_at, "version", row.version, *reasons.get(row.id, ("", ""))) for row in rows]

@@ -103,7 +103,7 @@ def suite_versions(db: Database, name: str) -> list[SuiteVersion]:
     with db.read() as connection:
         query = (
             sa.select(m.suite_version)
-            .where(version.suite_id == suite_id(connection, name))
+            .where(version.suite_id == suite_id(connection, name), is_whole_suite())
             .order_by(version.id)
         )
         rows = list(connection.execute(query))
@@ -118,6 +118,12 @@ def suite_versions(db: Database, name: str) -> list[SuiteVersion]:
         for row, (old, new) in zip(rows, steps, strict=True)
     ]
     return told[::-1]
+
+
+def is_whole_suite() -> sa.ColumnElement[bool]:
+    """Versions that are not just a part of a suite, run by itself once."""
+    of_it = sa.exists().where(m.run.c.suite_version_id == m.suite_version.c.id)
+    return sa.or_(~of_it, of_it.where(m.run.c.subset == ""))
 
 
 def _hashes(connection: Connection, version_ids: list[int]) -> dict[int, dict[str, str]]:

@@ -26,6 +26,7 @@ from store.writes.operation import (
     write_expected,
 )
 from store.writes.policy import (
+    Decision,
     decide_case,
     expect_counts,
     explain_version,
@@ -47,6 +48,7 @@ from store.writes.suites import (
 )
 
 __all__ = [
+    "Decision",
     "LeaseLost",
     "acquire_lease",
     "add_event",
