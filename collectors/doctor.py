@@ -17,6 +17,7 @@ from collectors.calls import Line, describe, on_line
 from collectors.configured import backend_config, configured, load_suite, suite_names
 from collectors.contract import CheckResult, adapter_checks, contract_report
 from collectors.lease import whoami
+from collectors.suite import SuiteError
 from store import queries
 from store.database import Database, open_database
 from store.errors import StoreError
@@ -41,7 +42,6 @@ def check_all(config: Path | None) -> list[CheckResult]:
         *_guarded("disk", lambda: _disk(settings)),
         *_guarded("suites", lambda: _suites(settings)),
         *_guarded("database", lambda: _record(settings)),
-        *_guarded("policy of the suites", lambda: _policy(settings)),
         *(check for name in settings.backends for check in _broken_or_not(settings, name)),
     ]
 
@@ -114,16 +114,16 @@ def _record(settings: Settings) -> Iterator[CheckResult]:
         yield CheckResult("database", True, f"{db.url_public}, {queries.count_runs(db)} runs")
         yield _clock(db)
         yield _collector(db)
+        yield from _policy(db, settings)
     finally:
         db.close()
 
 
-def _policy(settings: Settings) -> Iterator[CheckResult]:
-    db = open_database(settings.database.url.get_secret_value())
+def _policy(db: Database, settings: Settings) -> Iterator[CheckResult]:
     try:
         found = policy.complaints(db, settings)
-    finally:
-        db.close()
+    except SuiteError:  # told already, of the suites
+        return
     advice = "docs/suites.md says why: Changing a suite"
     for line in found:
         yield CheckResult("policy of the suites", False, line, advice)
