@@ -114,7 +114,7 @@ class _Lost(NamedTuple):
     def _suspects(self) -> Iterator[Hit]:
         hits, k = self.evidence.hits, self.probe.k
         yield from (hits[rank] for rank in sorted(self._forbidden | self._strays))
-        if self._unmet:
+        if self._unmet or self._limits:
             yield from hits[:k]
 
     def _trespass(self, hit: Hit) -> str | None:
@@ -137,6 +137,12 @@ class _Lost(NamedTuple):
             and (not probe.domains or memory.domain in probe.domains)
             and asked in (None, memory.session)
         )
+
+    @property
+    def _limits(self) -> list[int]:
+        """Numbers of hits that were not kept to."""
+        broken = (e for e in self.probe.expectations if not holds(self.probe, self.evidence, e))
+        return [e.n or 0 for e in broken if e.kind in ("at_most", "exactly")]
 
     @property
     def _forbidden(self) -> set[int]:
@@ -262,15 +268,12 @@ class _Lost(NamedTuple):
     # What is left
 
     def miscounted(self) -> str:
-        probe, evidence = self.probe, self.evidence
-        broken = [e for e in probe.expectations if not holds(probe, evidence, e)]
-        limits = [e.n or 0 for e in broken if e.kind in ("at_most", "exactly")]
-        returned = len(evidence.hits)
-        if any(returned < limit for limit in limits):
+        returned = len(self.evidence.hits)
+        if any(returned < limit for limit in self._limits):
             return MISSING
-        if limits and returned > probe.k:
+        if self._limits and returned > self.probe.k:
             return LIMIT
-        return UNSTABLE if any(e.kind == "stable" for e in broken) else UNWANTED
+        return UNSTABLE if self.probe.twice and self.evidence.again is not None else UNWANTED
 
 
 def _beside(missing: Mapping[str, bool]) -> str:

@@ -69,7 +69,7 @@ FAULTS = {
     "limit-three": Fault(answers.LimitAlwaysThree, LIMIT, "always returns three"),
     "threshold-half": Fault(answers.ThresholdCutsHalf, UNRETURNED, "a threshold cuts half of the hits"),
     "question-mark": Fault(answers.QuestionMarkFindsNothing, UNRETURNED, "a question mark finds nothing"),
-    "unstable-ties": Fault(answers.UnstableTies, "order unstable", "shuffles hits of equal score"),
+    "unstable-ties": Fault(answers.UnstableTies, "order unstable", "shuffles hits that are equally good"),
     "stored-twice": Fault(stored.StoredTwice, "duplicates", "stores everything twice"),
     "ids-lost": Fault(stored.IdsLost, LOST_BESIDE, "loses the ids"),
     "last-write-lost": Fault(stored.LastWriteLost, "not stored", "loses the last memory of each call"),

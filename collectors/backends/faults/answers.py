@@ -7,7 +7,6 @@ import time
 import zlib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import groupby
 
 from collectors.backend import Backend, BackendError, Hit, Recall, Usage
 from collectors.backends.faults.wrapper import WIDE, Wrapper, narrowed
@@ -89,7 +88,7 @@ class QuestionMarkFindsNothing(Wrapper):
 
 
 class UnstableTies(Wrapper):
-    """Hits of equal score come in another order each time."""
+    """Hits that are equally good come in another order each time."""
 
     def __init__(self, inner: Backend) -> None:
         super().__init__(inner)
@@ -97,15 +96,21 @@ class UnstableTies(Wrapper):
 
     def recall(self, scope: Scope, query: str, k: int, leg: str | None = None) -> Recall:
         answer = self.inner.recall(scope, query, 2 * k, leg)
-        groups = [list(group) for _, group in groupby(answer.hits, _rounded)]
-        for group in groups:
+        ties: list[list[Hit]] = []
+        for hit in answer.hits:
+            if ties and _are_tied(ties[-1][-1], hit):
+                ties[-1].append(hit)
+            else:
+                ties.append([hit])
+        for group in ties:
             self._dice.shuffle(group)
-        return narrowed(answer, [hit for group in groups for hit in group][: max(k, 0)])
+        return narrowed(answer, [hit for group in ties for hit in group][: max(k, 0)])
 
 
-def _rounded(hit: Hit) -> float | str:
-    """Sums of floats differ in their last bits; without scores, equal texts are ties."""
-    return hit.text if hit.score is None else round(hit.score, 9)
+def _are_tied(one: Hit, other: Hit) -> bool:
+    """Of equal score but for the last bits of a sum; or of equal text, which a fusion of ranks may hide."""
+    scored = one.score is not None and other.score is not None
+    return one.text == other.text or (scored and round(one.score or 0, 9) == round(other.score or 0, 9))
 
 
 class Slow(Wrapper):
