@@ -150,6 +150,7 @@ def run(
     from collectors import policy
     from collectors import runs as doing
     from collectors.configured import backend_names, suite_names
+    from collectors.lint.noting import note_planned
     from store import queries, shapes, writes
 
     if resume and (trials > 1 or tag or meta):
@@ -164,7 +165,7 @@ def run(
             todo = doing.interrupted(db, of, existing(db, [run_id] if run_id else []), suite, backend)
         else:
             todo = doing.planned(of, suites, backends, trials=trials, tag=tag, meta=kept)
-        for line in policy.complaints(db, of, suites):
+        for line in (*policy.complaints(db, of, suites), *note_planned(db, (one.plan for one in todo))):
             say(line)
         if mark:
             writes.add_mark(db, mark, meta=kept)

@@ -19,6 +19,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from collectors.configured import register_all
+from collectors.lint.noting import note
 from collectors.pairs import (
     NOT_BEGUN,
     Asked,

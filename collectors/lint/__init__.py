@@ -23,7 +23,7 @@ def lint(suite: Suite) -> list[Finding]:
     """What the rules find, by file and line."""
     view = View(suite)
     checks = [(rule, rule.check) for rule in RULES if rule.check]
-    found = [rule.of_case(one) for rule, check in checks for one in check(view)]
+    found = [rule.of_probe(one.case.probe, one.message) for rule, check in checks for one in check(view)]
     return sorted(found, key=lambda finding: (finding.file, finding.line))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
 
 from collectors.lint.view import Case, View
-from collectors.suite import Problem
+from collectors.suite import Probe, Problem
 
 Severity = Literal["error", "warning"]
 
@@ -43,9 +43,8 @@ class Rule(NamedTuple):
     hint: str
     check: Check | None = None
 
-    def of_case(self, found: Found) -> Finding:
-        probe = found.case.probe
-        return Finding(*_place(probe.where), probe.case, self.name, self.severity, found.message, self.hint)
+    def of_probe(self, probe: Probe, message: str) -> Finding:
+        return Finding(*_place(probe.where), probe.case, self.name, self.severity, message, self.hint)
 
     def of_problem(self, problem: Problem) -> Finding:
         place = _place(problem.where)

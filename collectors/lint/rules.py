@@ -5,6 +5,9 @@ from __future__ import annotations
 from collectors.lint import answers, cases
 from collectors.lint.findings import Rule, each
 
+RULES_VERSION = "1"
+"""Raised whenever a rule may come out differently for the same suite."""
+
 RULES = (
     Rule(
         "malformed",
@@ -109,6 +112,24 @@ RULES = (
         "Cases are sent to every backend and stored with every answer; a person's details need not be.",
         "Put a placeholder in its place: someone@example.com, 555-0123.",
         cases.each_line(cases.personal),
+    ),
+    Rule(
+        "passed-by-nothing",
+        "warning",
+        "A backend that returns nothing passes, and a broken memory looks just like it (--floors).",
+        "Ask for something that must come back, or say abstain where silence is right.",
+    ),
+    Rule(
+        "passed-by-everything",
+        "warning",
+        "A backend that never looks at the question passes: it returns all it has, newest first (--floors).",
+        "Date the answer before its near-misses, plant more of them, or lower k.",
+    ),
+    Rule(
+        "passed-by-both",
+        "warning",
+        "The case tells nothing apart: no memory at all and no choice at all both pass (--floors).",
+        "Ask for something that must come back, or say abstain where silence is right.",
     ),
 )
 
