@@ -10,7 +10,7 @@ import streamlit as st
 
 from dashboard import charts, data, navigation, parts, tables
 from store import queries, words
-from store.queries import CaseVersion, FlakyCase, OverviewRow, SuiteRow
+from store.queries import CaseStanding, CaseVersion, FlakyCase, OverviewRow, SuiteRow
 
 LAST = 30
 SHOWN_FLAKY = 12
@@ -42,6 +42,7 @@ def page() -> None:
     left, right = st.columns(2, gap="medium")
     with left:
         _coverage(suite)
+        _quarantine(suite)
     with right:
         _flaky_table(flaky)
         _versions(suite)
@@ -168,18 +169,48 @@ def _flaky_row(case: str, rows: Sequence[FlakyCase]) -> dict[str, Any]:
 
 
 def _versions(suite: SuiteRow) -> None:
-    st.subheader("Versions", anchor=False)
+    st.subheader("Versions", anchor=False, help="Cases new, gone and changed against the version before.")
     rows = [
-        {"version": row.version[:8], "since": parts.day(row.created_at)}
-        | {name: getattr(row, name) for name in ("cases", "added", "removed", "changed")}
+        {
+            "version": row.version[:8],
+            "since": parts.day(row.created_at),
+            "cases": f"+{row.added} −{row.removed} ~{row.changed}",
+            "why": f"{row.author}: {row.reason}" if row.reason else "",
+        }
         for row in data.ask(queries.suite_versions, suite.name)
     ]
-    headings = {
-        name: name.capitalize() for name in ("version", "since", "cases", "added", "removed", "changed")
-    }
+    column = st.column_config
     st.dataframe(
-        pd.DataFrame(rows), key="versions", hide_index=True, height="content", column_config=headings
-    )
+        pd.DataFrame(rows), key="versions", hide_index=True, height="content", placeholder="nobody said",
+        column_config={
+            "version": column.TextColumn("Version", width=80), "since": column.TextColumn("Since", width=80),
+            "cases": column.TextColumn("Cases", width=100), "why": column.TextColumn("Why", width="large"),
+        },
+    )  # fmt: skip
+
+
+def _quarantine(suite: SuiteRow) -> None:
+    """What a person decided first; the cases on trial, which may be many, as a number."""
+    st.subheader("Quarantine: listed, charted, not judged", anchor=False)
+    standings = data.ask(queries.case_standings, suite.name)
+    trial = sum(row.standing == "trial" for row in standings)
+    rows = [_decided(row) for row in standings if row.standing in _SHOWN]
+    if rows:
+        headings = {name: name.capitalize() for name in ("case", "reason", "owner", "ends")}
+        st.dataframe(
+            pd.DataFrame(rows), key="quarantine", hide_index=True, height="content", column_config=headings
+        )
+    if trial or not rows:
+        st.caption(words.on_trial(trial, queries.TRIAL_RUNS) if trial else "No case is in quarantine.")
+
+
+_SHOWN = {"quarantine": "", "expired": "ended ", "retired": "retired "}
+
+
+def _decided(row: CaseStanding) -> dict[str, Any]:
+    day = row.at if row.standing == "retired" else row.expires
+    ends = f"{_SHOWN[row.standing]}{parts.day(day)}" if day else ""
+    return {"case": row.case, "reason": row.reason, "owner": row.owner or row.author, "ends": ends}
 
 
 def _cases(cases: Sequence[CaseVersion]) -> None:

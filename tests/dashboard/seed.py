@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import time_machine
 
-from store import writes
+from store import queries, writes
 from store.database import Database
 from store.metrics import METRICS
 from store.records import CaseOutcome, CaseRecord, NewRun, Rollup, ScenarioOutcome, SuiteRecord
@@ -344,6 +344,7 @@ def seed(
     ids = [teller.night(number, at) for number, at in enumerate(dates)]
     _happenings(db, dates, hostile)
     fate = teller.fate["golden"]
+    _decisions(db, fate.flaky, hostile)
     under_way = _start_one(teller) if running else None
     return World(dates, fate.broken, fate.leaking, fate.flaky, ids[-1][-1], under_way)
 
@@ -363,6 +364,17 @@ def _happenings(db: Database, nights: Sequence[datetime], hostile: bool) -> None
         nights[-1] + timedelta(days=9),
     )
     writes.beat(db, "collector", 4711, "here")
+
+
+def _decisions(db: Database, flaky: str, hostile: bool) -> None:
+    """What people said about the golden suite."""
+    newest = queries.suite_versions(db, "golden")[0].version
+    writes.explain_version(db, "golden", newest, "two ambiguous answers made plain", "priya")
+    week = datetime.now(UTC) + timedelta(days=7)
+    why = HOSTILE if hostile else "passes 55 % of nights"
+    writes.decide_case(
+        db, "golden", flaky, "quarantine", reason=why, author="priya", owner="jonas", expires=week
+    )
 
 
 def _start_one(teller: Teller) -> int:

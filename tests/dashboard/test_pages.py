@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from store import queries
 from store.database import open_database
 from tests.dashboard.conftest import Open, Seeded
-from tests.dashboard.facts import HOSTILE_CASE
+from tests.dashboard.facts import HOSTILE, HOSTILE_CASE
 
 PAGES = ("overview", "trends", "runs", "run", "case", "suites")
 
@@ -205,12 +205,16 @@ def test_a_case_shows_the_run_in_its_address(open_page: Open, seeded: Seeded) ->
 
 
 def test_a_suite_shows_versions_and_flaky_cases(open_page: Open, seeded: Seeded) -> None:
-    """The suites page tells coverage, versions, and which cases turn to and fro."""
+    """The suites page tells coverage, versions with their reasons, which cases turn to and fro, and which are
+    in quarantine, by whom and why."""
     at = open_page("suites", seeded.url)
     assert title(at).startswith("golden asks 29 cases over 11 tags; ")
-    flaky, versions, cases = (frame.value for frame in at.dataframe)
+    quarantine, flaky, versions, cases = (frame.value for frame in at.dataframe)
     assert flaky["case"][0] == seeded.world.flaky
-    assert list(versions["changed"]) == [1, 0]
+    assert list(versions["cases"]) == ["+0 −0 ~1", "+29 −0 ~0"]
+    assert list(versions["why"]) == ["priya: two ambiguous answers made plain", ""]
+    assert (quarantine["case"][0], quarantine["owner"][0]) == (seeded.world.flaky, "jonas")
+    assert quarantine["reason"][0] == HOSTILE
     assert len(cases) == 29
 
 
