@@ -38,6 +38,8 @@ from collectors.commands import (
     settings,
     stop_on_signals,
 )
+from collectors.lint_commands import lint
+from collectors.mutant_commands import mutants
 from collectors.suite_commands import suite_app
 
 STATUSES = ["running", "whole", "invalid", "void", "interrupted"]
@@ -55,6 +57,8 @@ app.add_typer(runs_app, name="runs")
 app.add_typer(backend_app, name="backend")
 app.add_typer(canary_app, name="canary")
 app.add_typer(suite_app, name="suite")
+app.command()(lint)
+app.command()(mutants)
 
 
 @app.callback()

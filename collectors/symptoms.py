@@ -27,6 +27,7 @@ class Seen(NamedTuple):
     `place`: cases that agree in it were asked of the same memories, with the same k; `doubled`: some text or
     id came back twice; `unstable` None: asked once."""
 
+    suite: str
     case: str
     tags: tuple[str, ...]
     critical: bool
@@ -42,11 +43,12 @@ class Seen(NamedTuple):
     unstable: bool | None
 
 
-def seen(answer: Answer, scenario: str) -> Seen:
+def seen(answer: Answer, suite: str, scenario: str) -> Seen:
     probe, observation = answer.probe, answer.observation
     texts = [hit.text for hit in observation.hits]
     ids = tuple(hit.id for hit in observation.hits)
     return Seen(
+        suite=suite,
         case=probe.case,
         tags=probe.tags,
         critical=probe.critical,
@@ -54,7 +56,7 @@ def seen(answer: Answer, scenario: str) -> Seen:
         failure=answer.failure,
         query=probe.query,
         k=probe.k,
-        place=(scenario, probe.user, probe.domains, probe.session, probe.all_sessions, probe.leg, probe.k),
+        place=(suite, scenario, probe.user, probe.domains, probe.session, probe.leg, probe.k),
         returned=ids,
         latency_ms=observation.latency_ms,
         retried=observation.attempts > 1 or observation.error is not None,
@@ -77,8 +79,8 @@ class Symptoms(NamedTuple):
 
     @property
     def tags(self) -> list[str]:
-        """Of the lost cases the tags that name why they exist, the most frequent first."""
-        return [tag for tag, _ in Counter(one.tags[0] for one in self.lost if one.tags).most_common()]
+        """Of the lost cases, the most frequent first."""
+        return [tag for tag, _ in Counter(tag for one in self.lost for tag in one.tags).most_common()]
 
     @property
     def detected(self) -> bool:
@@ -98,10 +100,10 @@ class Pair(NamedTuple):
 
 
 def symptoms(healthy: Sequence[Seen], other: Sequence[Seen]) -> Symptoms:
-    """Of the same suite, played on two backends. What is not applicable to either is left out."""
-    known = {(one.place, one.case): one for one in other if one.passed is not None}
-    asked = [one for one in healthy if one.passed is not None and (one.place, one.case) in known]
-    pair = Pair(asked, [known[one.place, one.case] for one in asked])
+    """Of the same suites, played on two backends. What is not applicable to either is left out."""
+    known = {(one.suite, one.case): one for one in other if one.passed is not None}
+    asked = [one for one in healthy if one.passed is not None and (one.suite, one.case) in known]
+    pair = Pair(asked, [known[one.suite, one.case] for one in asked])
     beyond = _beyond(pair)
     return Symptoms(pair.lost, beyond, _kind(pair, beyond))
 

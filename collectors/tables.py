@@ -10,10 +10,12 @@ from rich.table import Table
 from rich.text import Text
 
 from collectors.contract import CheckResult
+from collectors.suite import SHIPPED
 from store.metrics import METRICS
 from store.queries import CaseRow, CaseStanding, LogRow, Rolled, RunRow
 
 if TYPE_CHECKING:
+    from collectors.mutants import Proof
     from collectors.policy import Difference
 
 
@@ -122,6 +124,23 @@ def print_backends(rows: Iterable[Mapping[str, Any]]) -> None:
     for row in rows:
         table.add_row(row["name"], row["type"], row["owner"])
     Console().print(table)
+
+
+def print_mutants(proof: Proof) -> None:
+    console = Console()
+    table = _table("fault", "detected", "lost", "critical", "by", "named", "right")
+    table.columns[0].no_wrap = True
+    for mutant in proof.mutants:
+        found = mutant.found
+        by = [*(tag for tag in found.tags if tag not in SHIPPED), *found.beyond]
+        right = "yes" if mutant.named_right else f"no: {mutant.expected}"
+        told = ("yes" if found.detected else "MISSED", str(len(found.lost)), str(found.critical))
+        table.add_row(mutant.fault, *told, ", ".join(by[:3]) or "–", found.kind or "–", right)
+    console.print(table)
+    many = f"{proof.detected} of {len(proof.mutants)} faults detected, {proof.named_right} named rightly"
+    console.print(f"{many}; {proof.cases} cases")
+    if proof.healthy.detected:
+        console.print(f"without a fault: {proof.healthy.kind}, so nothing is proved", markup=False)
 
 
 def _table(*columns: str) -> Table:

@@ -168,6 +168,22 @@ class Finding(Base, table=True):
     hint: str
 
 
+class Mutant(Base, table=True):
+    """What a version of a suite made of one fault put into a backend. `kind` None: nothing was noticed."""
+
+    id: int | None = Field(default=None, primary_key=True)
+    suite_version_id: int = Field(foreign_key="suite_version.id", index=True)
+    backend: str
+    fault: str
+    meaning: str
+    detected: bool
+    lost: int
+    critical_lost: int
+    kind: str | None
+    kind_right: bool
+    at: datetime = Field(sa_type=UtcDateTime)
+
+
 class ExpectedCount(Base, table=True):
     """How many memories a leg of a standing index should hold; `source` says who knows: never the index.
     The last row of a leg is in force."""
@@ -402,7 +418,7 @@ mark, event, heartbeat, schedule_state, expected_run, request, lease, change = (
     Base.metadata.tables[name]
     for name in ("mark", "event", "heartbeat", "schedule_state", "expected_run", "request", "lease", "change")
 )
-lint_report, finding = (Base.metadata.tables[name] for name in ("lint_report", "finding"))
+lint_report, finding, mutant = (Base.metadata.tables[name] for name in ("lint_report", "finding", "mutant"))
 suite_change, case_state, expected_count = (
     Base.metadata.tables[name] for name in ("suite_change", "case_state", "expected_count")
 )

@@ -119,6 +119,21 @@ class ScenarioOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class MutantRecord:
+    """What a suite made of one fault: `meaning` says what the fault does; `lost` counts cases that the backend
+    passes without it, `critical_lost` the critical ones among them; `kind` is what the failure was called,
+    and `kind_right` whether that is what the fault should be called."""
+
+    fault: str
+    meaning: str
+    detected: bool
+    lost: int
+    critical_lost: int
+    kind: str | None
+    kind_right: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Rollup:
     """One metric over the cases of a run, or over those of one tag ('' = all). `n` counts what `mean` is
     of; `low` and `high` bound its interval, None where there is none."""

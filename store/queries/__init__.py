@@ -14,6 +14,10 @@ from store.queries.lint import (
     last_costs,
     lint_report,
 )
+from store.queries.mutants import (
+    MutantRow,
+    mutants,
+)
 from store.queries.operation import (
     EventRow,
     ExpectedRow,
@@ -119,6 +123,7 @@ __all__ = [
     "LintReport",
     "LogRow",
     "MarkRow",
+    "MutantRow",
     "OverviewRow",
     "Rolled",
     "RunRow",
@@ -157,6 +162,7 @@ __all__ = [
     "leases",
     "lint_report",
     "marks",
+    "mutants",
     "next_expected",
     "overview",
     "previous_run",

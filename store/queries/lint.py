@@ -54,7 +54,7 @@ def findings(db: Database, suite: str) -> list[FindingRow]:
         sa.select(
             found.file, found.line, found.case_name, found.rule, found.severity, found.message, found.hint
         )
-        .where(found.suite_version_id == _in_force(suite))
+        .where(found.suite_version_id == in_force(suite))
         .order_by(found.severity, found.file, found.line, found.id)
     )
     with db.read() as connection:
@@ -71,11 +71,12 @@ def lint_report(db: Database, suite: str) -> LintReport | None:
 
     query = sa.select(report.at, count("error"), count("warning"), report.asked, report.telling)
     with db.read() as connection:
-        row = connection.execute(query.where(report.suite_version_id == _in_force(suite))).first()
+        row = connection.execute(query.where(report.suite_version_id == in_force(suite))).first()
         return LintReport(*row) if row else None
 
 
-def _in_force(suite: str) -> sa.ScalarSelect[int]:
+def in_force(suite: str) -> sa.ScalarSelect[int]:
+    """The id of the suite's version in force."""
     version = m.suite_version.c
     return (
         sa.select(version.id)

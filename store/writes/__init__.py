@@ -14,6 +14,9 @@ from store.writes.leases import (
 from store.writes.lint import (
     record_lint,
 )
+from store.writes.mutants import (
+    record_mutants,
+)
 from store.writes.operation import (
     add_event,
     add_mark,
@@ -67,6 +70,7 @@ __all__ = [
     "open_run",
     "record_fire",
     "record_lint",
+    "record_mutants",
     "record_schedule",
     "register_backend",
     "register_environment",

@@ -12,6 +12,7 @@ down_revision = "0001"
 def upgrade() -> None:
     _policy()
     _lint()
+    _mutants()
     _expected_counts()
 
 
@@ -62,6 +63,24 @@ def _lint() -> None:
         sa.Column("hint", sa.String(), nullable=False),
     )
     op.create_index("ix_finding_suite_version_id", "finding", ["suite_version_id"])
+
+
+def _mutants() -> None:
+    op.create_table(
+        "mutant",
+        sa.Column("id", sa.Integer(), primary_key=True),
+        sa.Column("suite_version_id", sa.Integer(), sa.ForeignKey("suite_version.id"), nullable=False),
+        sa.Column("backend", sa.String(), nullable=False),
+        sa.Column("fault", sa.String(), nullable=False),
+        sa.Column("meaning", sa.String(), nullable=False),
+        sa.Column("detected", sa.Boolean(), nullable=False),
+        sa.Column("lost", sa.Integer(), nullable=False),
+        sa.Column("critical_lost", sa.Integer(), nullable=False),
+        sa.Column("kind", sa.String(), nullable=True),
+        sa.Column("kind_right", sa.Boolean(), nullable=False),
+        sa.Column("at", sa.DateTime(), nullable=False),
+    )
+    op.create_index("ix_mutant_suite_version_id", "mutant", ["suite_version_id"])
 
 
 def _expected_counts() -> None:
