@@ -120,7 +120,7 @@ class ScenarioOutcome:
 
 @dataclass(frozen=True, slots=True)
 class MutantRecord:
-    """What a suite made of one fault: `meaning` says what the fault does; `lost` counts cases that the backend
+    """What a suite made of one fault: `meaning` says what the fault does; `lost` counts cases that it
     passes without it, `critical_lost` the critical ones among them; `kind` is what the failure was called,
     and `kind_right` whether that is what the fault should be called."""
 
