@@ -10,10 +10,11 @@ import streamlit as st
 
 from dashboard import charts, data, navigation, parts, tables
 from store import queries, words
-from store.queries import CaseStanding, CaseVersion, FlakyCase, OverviewRow, SuiteRow
+from store.queries import CaseStanding, CaseVersion, FindingRow, FlakyCase, LintReport, OverviewRow, SuiteRow
 
 LAST = 30
 SHOWN_FLAKY = 12
+SHOWN_FINDINGS = 8
 
 
 def page() -> None:
@@ -38,13 +39,15 @@ def page() -> None:
     flaky = _flaky(suite.name)
     with heading:
         _title(suite, rows, flaky)
-    _cards(suite, rows, flaky, cases)
+    report = data.ask(queries.lint_report, suite.name)
+    _cards(suite, rows, flaky, cases, report)
     left, right = st.columns(2, gap="medium")
     with left:
         _coverage(suite)
         _quarantine(suite)
     with right:
         _flaky_table(flaky)
+        _lint(suite, report)
         _versions(suite)
     _cases(cases)
 
@@ -75,10 +78,14 @@ def _flaky(suite: str) -> list[FlakyCase]:
 
 
 def _cards(
-    suite: SuiteRow, rows: Sequence[OverviewRow], flaky: Sequence[FlakyCase], cases: Sequence[CaseVersion]
+    suite: SuiteRow,
+    rows: Sequence[OverviewRow],
+    flaky: Sequence[FlakyCase],
+    cases: Sequence[CaseVersion],
+    report: LintReport | None,
 ) -> None:
     floors = data.ask(queries.floors, suite.name, "pass")
-    with st.grid(4, min_column_width=220, gap="small"):
+    with st.grid(5, min_column_width=200, gap="small"):
         critical = sum(case.critical for case in cases)
         parts.card(
             "Cases",
@@ -91,14 +98,24 @@ def _cards(
             f"{len(names)} of {suite.cases}",
             f"turned at least {words.FLAKY_FLIPS} times in {LAST} runs of a backend",
         )
+        parts.card("Lint", *_lint_figure(report))
         values = " · ".join(words.bare("pass", rolled.mean) for rolled in floors.values())
         n = max((rolled.n for rolled in floors.values()), default=0)
         parts.card(
             "Floors: " + ", ".join(floors) if floors else "Floors",
             f"{values} %" if values else "–",
             f"n {n}" if n else "not measured yet",
+            words.telling(report.telling, report.asked) if report else "",
         )
         parts.card("A run takes", *_cost(rows))
+
+
+def _lint_figure(report: LintReport | None) -> tuple[str, str]:
+    if report is None:
+        return "–", "the collector has not looked yet"
+    errors, warnings = words.count(report.errors, "error"), words.count(report.warnings, "warning")
+    worst, other = (errors, warnings) if report.errors else (warnings, errors)
+    return worst, f"{other} · {parts.day(report.at)}"
 
 
 def _cost(rows: Sequence[OverviewRow]) -> tuple[str, str]:
@@ -166,6 +183,34 @@ def _flaky_row(case: str, rows: Sequence[FlakyCase]) -> dict[str, Any]:
         "recent": [int(passed) for passed in rows[0].recent],
         "on": words.listed(on) if len(on) <= 2 else words.count(len(on), "backend"),
     }
+
+
+def _lint(suite: SuiteRow, report: LintReport | None) -> None:
+    if report is None:
+        return
+    st.subheader("Lint", anchor=False, help="What is wrong with the questions themselves.")
+    findings = data.ask(queries.findings, suite.name)
+    if not findings:
+        st.markdown("Nothing is wrong with the questions, as far as rules can tell.")
+        return
+    column = st.column_config
+    st.dataframe(
+        pd.DataFrame([_finding(row) for row in findings]), key="lint", hide_index=True,
+        height="content" if len(findings) <= SHOWN_FINDINGS else 320,
+        column_config={
+            "level": column.MultiselectColumn(
+                "Level", options=["error", "warning"], color=["red", "orange"], width=80
+            ),
+            "where": column.TextColumn("Where", width=120), "case": column.TextColumn("Case", width=130),
+            "finding": column.TextColumn("Finding", width=250),
+        },
+    )  # fmt: skip
+    st.caption(f"Why it matters and what to do: {parts.code(f'memtrend lint {suite.name}')}")
+
+
+def _finding(row: FindingRow) -> dict[str, Any]:
+    where = f"{row.file}:{row.line}" if row.line else row.file
+    return {"level": [row.severity], "where": where, "finding": row.message, "case": row.case}
 
 
 def _versions(suite: SuiteRow) -> None:

@@ -15,7 +15,16 @@ import time_machine
 from store import queries, writes
 from store.database import Database
 from store.metrics import METRICS
-from store.records import CaseOutcome, CaseRecord, NewRun, Rollup, ScenarioOutcome, SuiteRecord
+from store.records import (
+    CaseOutcome,
+    CaseRecord,
+    FindingRecord,
+    LintRecord,
+    NewRun,
+    Rollup,
+    ScenarioOutcome,
+    SuiteRecord,
+)
 from store.stats.intervals import wilson
 from tests.dashboard.facts import BACKGROUND, FACTS, HOSTILE, HOSTILE_CASE, Fact
 
@@ -345,6 +354,7 @@ def seed(
     _happenings(db, dates, hostile)
     fate = teller.fate["golden"]
     _decisions(db, fate.flaky, hostile)
+    _lint(db, teller.golden(edited=True), hostile)
     under_way = _start_one(teller) if running else None
     return World(dates, fate.broken, fate.leaking, fate.flaky, ids[-1][-1], under_way)
 
@@ -375,6 +385,19 @@ def _decisions(db: Database, flaky: str, hostile: bool) -> None:
     writes.decide_case(
         db, "golden", flaky, "quarantine", reason=why, author="priya", owner="jonas", expires=week
     )
+
+
+def _lint(db: Database, golden: SuiteRecord, hostile: bool) -> None:
+    """What lint found in the golden suite."""
+    first = golden.cases[0].name
+    version = writes.register_suite(db, golden)
+    told = HOSTILE if hostile else "'\\b45\\b' also matches 'Software licences stay at 14 days' (licences)"
+    hint = "Tighten the pattern."
+    found = (
+        FindingRecord("golden.jsonl", 412, first, "ambiguous", "error", told, hint),
+        FindingRecord("golden.jsonl", 77, first, "secret", "warning", "looks like a key", hint),
+    )
+    writes.record_lint(db, version, LintRecord("1", found, asked=60, telling=51))
 
 
 def _start_one(teller: Teller) -> int:
