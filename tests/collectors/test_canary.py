@@ -15,7 +15,6 @@ from collectors.runner import run
 from collectors.scenario import play
 from collectors.suite import SHIPPED, Memory, Plant, Scenario, Scope, SuiteError, load
 from store import queries
-from tests.collectors.playground import memtrend
 
 NAMESPACE = f"{NAMESPACE_PREFIX}standing"
 CONFIG = """
@@ -125,12 +124,20 @@ def test_half_a_leg_is_red_within_one_run(settings, folder, group, db, held):
     before, healthy = recall(folder, group), ran(settings, db)
     assert {passed for passed, _ in healthy[1].values()} == {True}
     lose_half_of_the_keywords(folder)
-    row, cases = ran(settings, db)
+    _, cases = ran(settings, db)
     assert cases["count/keyword"] == (False, "leg incomplete")
     assert cases["legs-agree"] == (False, "legs disagree")
     assert cases["bucket/keyword"][0] is False
     assert cases["count/vector"] == cases["bucket/vector"] == (True, None)
     assert before - recall(folder, group) < 0.10
+
+
+def test_nothing_recorded_is_no_number(settings, db):
+    """While nothing is recorded the counts are not judged; the legs still are held against each other."""
+    row, cases = ran(settings, db)
+    assert cases["count/keyword"] == cases["count/vector"] == (None, None)
+    assert cases["legs-agree"] == (True, None)
+    assert row.metrics["leg_share"].n == 1
 
 
 def test_counts_are_series(settings, folder, db, held):
@@ -203,31 +210,31 @@ def test_reading_changes_nothing(settings, folder, db, held):
     connection.close()
 
 
-def test_commands(folder, held):
+def test_commands(folder, held, ask):
     """`canary record` and `check` print one document with --json; check exits 3 before anything is recorded,
     0 when all is there, 1 with what is missing; recording half an index exits 1."""
     where = ("--backend", "prod")
-    assert memtrend(folder, "canary", "check", *where).returncode == 3
-    done = memtrend(folder, "canary", "record", "--source", f"echo {held}", *where, "--json")
+    assert ask(folder, "canary", "check", *where).returncode == 3
+    done = ask(folder, "canary", "record", "--source", f"echo {held}", *where, "--json")
     assert json.loads(done.stdout) == {
         "suite": "health", "backend": "prod", "expected": held, "counted": {"keyword": held, "vector": held},
     }  # fmt: skip
-    fine = memtrend(folder, "canary", "check", *where, "--json")
+    fine = ask(folder, "canary", "check", *where, "--json")
     assert (fine.returncode, json.loads(fine.stdout)["ok"]) == (0, True)
     lose_half_of_the_keywords(folder)
-    bad = memtrend(folder, "canary", "check", *where, "--json")
+    bad = ask(folder, "canary", "check", *where, "--json")
     states = {case["case"]: case["state"] for case in json.loads(bad.stdout)["cases"]}
     assert (bad.returncode, states["count/keyword"], states["count/vector"]) == (1, "bad", "ok")
     assert f"bad     count/keyword: leg incomplete: keyword holds {(held + 1) // 2} of {held}" in bad.stderr
-    refused = memtrend(folder, "canary", "record", "--expected", str(held), *where)
+    refused = ask(folder, "canary", "record", "--expected", str(held), *where)
     assert refused.returncode == 1
     assert "the legs disagree" in refused.stderr
 
 
-def test_usage(folder):
+def test_usage(folder, ask):
     """Neither or both ways to say how many, and a backend left to guess, are usage errors."""
     for arguments in ([], ["--expected", "3", "--source", "echo 3"]):
-        assert memtrend(folder, "canary", "record", "--backend", "prod", *arguments).returncode == 2
-    guess = memtrend(folder, "canary", "check")
+        assert ask(folder, "canary", "record", "--backend", "prod", *arguments).returncode == 2
+    guess = ask(folder, "canary", "check")
     assert guess.returncode == 2
     assert "name the backend with --backend; known: prod, bare" in guess.stderr

@@ -46,23 +46,6 @@ def folder(tmp_path):
     return project(tmp_path, CONFIG, LINES)
 
 
-@pytest.fixture
-def ask(monkeypatch, capsys):
-    """Call memtrend in a folder as `memtrend` does, but in this process, which is quicker."""
-
-    def call(folder, *arguments):
-        monkeypatch.chdir(folder)
-        monkeypatch.setattr(sys, "argv", ["memtrend", *arguments])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as ended:
-            code = ended.code or 0
-        return subprocess.CompletedProcess(arguments, code, *capsys.readouterr())
-
-    return call
-
-
 def with_odd(name, type, setting=""):
     """The configuration with one more backend."""
     return f'{CONFIG}[backends.{name}]\ntype = "tests.collectors.odd_backends:{type}"\n{setting}\n'
