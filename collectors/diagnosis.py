@@ -104,17 +104,23 @@ class Inquirer:
         wrong = {name for name, value in planted.items() if not is_same(value, hit.metadata.get(name))}
         return changes | {name: "other" if name in hit.metadata else "missing" for name in wrong}
 
-    def plant_alone(self, memory: Memory, box: Scope) -> bool | None:
-        """Whether a memory is kept that is all there is in the namespace, which is emptied first; None when a
-        call fails. What is kept alone and was gone among others was taken away, by one of these."""
-        home = _home(memory, box)
+    def plant_alone(self, memory: Memory, box: Scope, found: Diagnosis) -> Diagnosis:
+        """Find out whether a memory is kept that is all there is in the namespace, which is emptied first.
+        What is kept alone and was gone among others was taken away, by one of these."""
+        started, self.calls = time.perf_counter(), 0
         try:
-            self._call(lambda: self.backend.reset(box))
-            self._call(lambda: self.backend.remember(replace(home, session=memory.session), [memory]))
-            self._call(lambda: self.backend.settle(box))
-            hits = self._recall(home, memory.text, None)
-        except _Unanswered:
-            return None
+            alone = {memory.id: self._is_kept(memory, box)}
+        except (_Unanswered, CallTimeout):
+            alone = {}
+        ms = found.ms + (time.perf_counter() - started) * 1000
+        return found._replace(alone=alone, calls=found.calls + self.calls, ms=ms)
+
+    def _is_kept(self, memory: Memory, box: Scope) -> bool:
+        home = _home(memory, box)
+        self._call(lambda: self.backend.reset(box))
+        self._call(lambda: self.backend.remember(replace(home, session=memory.session), [memory]))
+        self._call(lambda: self.backend.settle(box))
+        hits = self._recall(home, memory.text, None)
         return any(hit.id == memory.id or hit.text == memory.text for hit in hits)
 
     def _call(self, call: Callable[[], Any]) -> None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from collectors.backend import Hit
 from collectors.history import History
+from collectors.matching import MatchTimeout
 from collectors.scorers import Evidence, Want, differing, holds, wants
 from collectors.suite import Memory, Probe
 
@@ -35,8 +36,33 @@ REOPENED = "lost on reopen"
 UNRETURNED = "stored but not returned"
 TOO_LOW = "returned but too low"
 MISSING = "not returned"
-"""Nothing more is known: there was no diagnosis."""
 ERROR = "backend error"
+
+KINDS = {
+    FORGOTTEN: "a memory that was forgotten, or whose user was",
+    LEAKED: "a memory of another user, domain or namespace came back",
+    BLED: "a memory of another session came back in one that should stand alone",
+    SUPERSEDED: "the text that a memory had before it was amended came back",
+    STALE: "an older fact than the answer came first",
+    SPEAKER: "what one said came back as another's, or in place of another's",
+    TIME: "an event came back with another time than its own",
+    UNWANTED: "something forbidden came back that is nothing of the above",
+    LOST_BESIDE: "the memory came back, and not what was planted beside its text: metadata, or its id",
+    ALTERED: "the memory came back, and its text holds the answer no more",
+    DUPLICATES: "a memory came back more often than it was planted, and took the place of others",
+    UNSTABLE: "the same question asked again got another answer",
+    LIMIT: "more came back than was asked for, or a number of its own",
+    LEG_DEAD: "one index finds nothing, asked alone with the words of what is stored",
+    LEG_INCOMPLETE: "one index, asked alone with the words of what is stored, finds other things",
+    NOT_STORED: "the memory is not there, and is not kept when it is planted alone either",
+    TOO_MUCH: "the memory is not there, and is kept when planted alone: something took it away",
+    REOPENED: "the memory was there before the store was closed and opened again, and is not now",
+    UNRETURNED: "the memory is there by its own words, and the question does not bring it back",
+    TOO_LOW: "the question brings the memory back, below k",
+    MISSING: "the answer did not come back, and there was no diagnosis to say more",
+    ERROR: "no answer at all after every retry",
+}
+"""What each kind means. The kinds of a count stand with `Census`, those of a whole run in `symptoms.py`."""
 
 
 class Diagnosis(NamedTuple):
@@ -62,10 +88,10 @@ class Diagnosis(NamedTuple):
     error: str | None = None
 
     @property
-    def is_unstored(self) -> bool:
-        """No memory that holds the answer was found by its own text, and the counts do not say otherwise."""
+    def unstored(self) -> list[str]:
+        """Memories that hold the answer, were not found by their own text, and do not count either."""
         full = self.counts and self.planted and min(self.counts.values()) >= self.planted
-        return bool(self.stored) and not any(self.stored.values()) and not full
+        return [] if full else [id for id, found in self.stored.items() if not found]
 
 
 def answers(probe: Probe, history: History) -> dict[Want, list[Memory]]:
@@ -92,7 +118,10 @@ def failure_kind(
     if evidence.census:
         return evidence.census.fault(probe.leg)
     case = _Lost(probe, evidence, history, diagnosis or Diagnosis(error="not asked again"), ids)
-    return case.intruder() or case.unwanted() or case.mislabelled() or case.missing() or case.miscounted()
+    try:
+        return case.intruder() or case.unwanted() or case.mislabelled() or case.missing() or case.miscounted()
+    except MatchTimeout:  # on a memory that did not come back, so that the case itself could be judged
+        return MISSING
 
 
 class _Lost(NamedTuple):
@@ -253,9 +282,9 @@ class _Lost(NamedTuple):
         return _broken_leg(seen.own) or self._dropped()
 
     def _unstored(self, known: set[str]) -> str:
-        if not self.diagnosis.is_unstored:
+        if not known.intersection(self.diagnosis.unstored):
             return UNRETURNED
-        if not any(self.diagnosis.alone.get(id) for id in known):
+        if not any(self.diagnosis.alone.values()):
             return NOT_STORED
         return REOPENED if known & self.history.reopened else TOO_MUCH
 

@@ -291,7 +291,7 @@ class _Player:
             if not scores["pass"] and not probe.counts:
                 diagnosis = self._diagnose(probe)
             failure = self._kind(probe, evidence, self.history, diagnosis)
-            if diagnosis and diagnosis.is_unstored:
+            if diagnosis and diagnosis.unstored:
                 self.unstored[probe.case] = self.history.copy()
         except MatchTimeout as late:
             return Answer(probe, replace(observation, error=str(late)), failure="judge error")
@@ -309,13 +309,9 @@ class _Player:
         history = self.unstored.get(answer.probe.case)
         if history is None or answer.diagnosis is None or answer.evidence is None:
             return answer
-        id = next(iter(answer.diagnosis.stored))
+        memory = history.held[answer.diagnosis.unstored[0]]
         inquirer = Inquirer(self.line, self.backend, self.limits.attempts)
-        kept = inquirer.plant_alone(history.held[id], Scope(self.namespace))
-        if kept is None:
-            return answer
-        calls = answer.diagnosis.calls + inquirer.calls
-        diagnosis = answer.diagnosis._replace(alone={id: kept}, calls=calls)
+        diagnosis = inquirer.plant_alone(memory, Scope(self.namespace), answer.diagnosis)
         failure = self._kind(answer.probe, answer.evidence, history, diagnosis)
         return answer._replace(failure=failure, diagnosis=diagnosis)
 

@@ -14,6 +14,11 @@ from store.metrics import METRICS
 
 QUERY_IGNORED = "query ignored"
 SLOW = "too slow"
+KINDS = {
+    QUERY_IGNORED: "whatever was asked of the same memories, the same came back",
+    SLOW: "nothing was lost but time",
+}
+"""Kinds that only a whole run shows, held against a healthy one."""
 
 NOISE_MS = 5.0
 """A difference in latency that a busy machine makes by itself, however small the latency."""
