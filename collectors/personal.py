@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import regex
 
-NAME = r"\p{Lu}[\p{L}'’-]+(?:[ \t]\p{Lu}[\p{L}'’-]+){0,2}"
+_PARTICLES = r"(?:(?:de|da|di|del|la|le|van|von|der|den|ten|bin|al|el)[ \t]){0,2}"
+NAME = rf"\p{{Lu}}[\p{{L}}'’-]+(?:[ \t]{_PARTICLES}\p{{Lu}}[\p{{L}}'’-]+){{0,2}}"
 _TITLE = r"(?:Mr|Mrs|Ms|Miss|Dr|Prof|Herr|Frau)\.?"
 _KIN = (
     "wife|husband|partner|son|daughter|brother|sister|mother|father|mum|mom|dad|aunt|uncle|boss|manager|"
@@ -51,6 +52,7 @@ _PATTERNS = (
             r"(?P<it>(?=[\w-]*\d)[\p{L}\d][\w-]{2,})"
         ),
     ),
+    ("NUMBER", regex.compile(r"(?<![\w+])(?:\d{4}[ -]){3}\d{1,7}(?!\w)")),
     ("NUMBER", regex.compile(r"(?<=#)\d{3,}\b")),
     ("ADDRESS", regex.compile(rf"\b\d{{1,5}}[a-z]?,?[ \t]+(?:\p{{Lu}}[\p{{L}}'’-]+[ \t]+){{1,3}}{_STREET}")),
     (
@@ -124,7 +126,7 @@ def _persons(names: Sequence[str]) -> dict[str, str]:
     persons: dict[str, str] = {}
     count = 0
     for name in names:
-        words = name.split()
+        words = [word for word in name.split() if word[0].isupper()]
         known = persons.get(name) or next((persons[word] for word in words if word in persons), None)
         if known is None:
             count += 1
