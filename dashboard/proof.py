@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from dashboard import parts
+from dashboard import data, parts
+from store import queries
 from store.queries import MutantRow
 
 
-def card(mutants: Sequence[MutantRow]) -> None:
+def card(suite: str) -> None:
+    mutants = data.ask(queries.mutants, suite)
     if not mutants:
         parts.card("Faults caught", "–", "not tried yet: memtrend mutants")
         return
@@ -21,9 +22,10 @@ def card(mutants: Sequence[MutantRow]) -> None:
     parts.card("Faults caught", f"{caught} of {len(mutants)} mutants", f"{right} called by their right name")
 
 
-def table(mutants: Sequence[MutantRow]) -> None:
+def table(suite: str) -> None:
     """Those that were missed first: they are why to look."""
     st.subheader("Mutants: does the suite notice a broken memory?", anchor=False)
+    mutants = data.ask(queries.mutants, suite)
     if not mutants:
         st.markdown("Not tried on this version yet: `memtrend mutants` puts every fault into a backend.")
         return

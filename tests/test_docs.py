@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
+from collectors import failures, symptoms
 from collectors.backend import BACKENDS
 from collectors.cli import app
 from collectors.suites.golden_format import Case
@@ -36,6 +37,14 @@ def test_every_metric_is_documented(metric) -> None:
     rows = (DOCS / "glossary.md").read_text(encoding="utf-8").splitlines()
     row = next((row for row in rows if row.startswith(f"| `{metric.name}` |")), "")
     assert row.split("|")[3].strip() == metric.better
+
+
+@pytest.mark.parametrize("kind", sorted({**failures.KINDS, **symptoms.KINDS}))
+def test_every_kind_of_failure_is_documented(kind: str) -> None:
+    """A kind stands in docs/glossary.md, in the words of the code."""
+    meaning = {**failures.KINDS, **symptoms.KINDS}[kind]
+    rows = (DOCS / "glossary.md").read_text(encoding="utf-8").splitlines()
+    assert any(row.startswith(f"| `{kind}` |") and meaning in row for row in rows)
 
 
 @pytest.mark.parametrize("field", sorted(Case.model_fields))

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from dashboard import charts, data, navigation, parts, tables
+from dashboard import charts, data, navigation, parts, proof, tables
 from store import queries, words
 from store.queries import CaseStanding, CaseVersion, FindingRow, FlakyCase, LintReport, OverviewRow, SuiteRow
 
@@ -44,6 +44,7 @@ def page() -> None:
     left, right = st.columns(2, gap="medium")
     with left:
         _coverage(suite)
+        proof.table(suite.name)
         _quarantine(suite)
     with right:
         _flaky_table(flaky)
@@ -85,13 +86,14 @@ def _cards(
     report: LintReport | None,
 ) -> None:
     floors = data.ask(queries.floors, suite.name, "pass")
-    with st.grid(5, min_column_width=200, gap="small"):
+    with st.grid(6, min_column_width=180, gap="small"):
         critical = sum(case.critical for case in cases)
         parts.card(
             "Cases",
             f"{suite.cases}",
             f"{critical} critical · {words.count(suite.versions, 'version')} so far",
         )
+        proof.card(suite.name)
         names = {row.case for row in flaky}
         parts.card(
             "Flaky cases",
