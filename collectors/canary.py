@@ -104,9 +104,10 @@ class Canary:
         line = Line(self.settings.limits.timeout, threading.Event())
         try:
             backend: Backend = line(instance.handle).value
-            if "count" not in backend.capabilities:
+            lacking = sorted({"count", "durable"} - backend.capabilities)
+            if lacking:
                 raise CanaryError(
-                    f"backend {self.backend} does not declare count, so nothing can be recorded"
+                    f"backend {self.backend} does not declare {' and '.join(lacking)}: no canary"
                 )
             scope = Scope(self.scope.namespace, self.scope.user)
             counted = attempt(line, lambda: backend.count(scope), self.settings.limits.attempts)

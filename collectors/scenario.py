@@ -131,6 +131,8 @@ class _Player:
         return None
 
     def _play(self, scenario: Scenario) -> None:
+        if scenario.standing and "durable" not in self.backend.capabilities:
+            self.missing = "durable"  # without it an index does not stand
         if all(self._lacks(probe) for probe in scenario.probes):
             self.played.answers = [_skipped(probe, str(self._lacks(probe))) for probe in scenario.probes]
             return
@@ -225,7 +227,7 @@ class _Player:
     # Asking
 
     def _ask(self, probe: Probe) -> Answer:
-        lacking = self.missing or self._lacks(probe)
+        lacking = self._lacks(probe)
         if lacking:
             return _skipped(probe, lacking)
         self._settle()
@@ -272,6 +274,8 @@ class _Player:
 
     def _lacks(self, probe: Probe) -> str | None:
         """What the backend lacks to be asked this, and to be judged by it."""
+        if self.missing:
+            return self.missing
         if (
             probe.leg
             and not probe.counts

@@ -11,6 +11,7 @@ from collectors.calls import Instance
 from collectors.canary import Canary, CanaryError, NoAnswer, asked_of_source
 from collectors.configured import configured
 from collectors.configured import plan as planned
+from collectors.rescoring import rescore
 from collectors.runner import run
 from collectors.scenario import play
 from collectors.suite import SHIPPED, Memory, Plant, Scenario, Scope, SuiteError, load
@@ -132,6 +133,18 @@ def test_half_a_leg_is_red_within_one_run(settings, folder, group, db, held):
     assert before - recall(folder, group) < 0.10
 
 
+def test_rescored(settings, db, held):
+    """A later scorer judges a count by what was counted, and expected, then."""
+    canary = Canary(settings, "health", "prod")
+    canary.record(db, held, "crm", "noor")
+    row, _ = ran(settings, db)
+    canary.record(db, held - 2, "crm", "noor")
+    rescore(db, row.id)
+    again = queries.run(db, row.id)
+    scored = ("pass", "leg_count", "leg_share")
+    assert [again.metrics[name] for name in scored] == [row.metrics[name] for name in scored]
+
+
 def test_nothing_recorded_is_no_number(settings, db):
     """While nothing is recorded the counts are not judged; the legs still are held against each other."""
     row, cases = ran(settings, db)
@@ -177,7 +190,7 @@ def test_refusals(settings, folder, db, held):
     """A leg that does not exist, a backend that cannot count and a suite of no standing index are named."""
     with pytest.raises(CanaryError, match="no leg graph; known: keyword, vector"):
         Canary(settings, "health", "prod").record(db, held, "crm", "noor", ("graph",))
-    with pytest.raises(CanaryError, match="does not declare count"):
+    with pytest.raises(CanaryError, match="does not declare count and durable"):
         Canary(settings, "health", "bare").record(db, held, "crm", "noor")
     with pytest.raises(SuiteError, match="golden reads no standing index"):
         Canary(settings, "golden", "prod")
@@ -199,13 +212,15 @@ def test_source():
 
 
 def test_reading_changes_nothing(settings, folder, db, held):
-    """A run of a standing index, and a check, write nothing into it: not even what adapter checks write."""
+    """A run of a standing index, and a check, write nothing into it: neither what adapter checks write, nor
+    what a lost case might be diagnosed by."""
     canary = Canary(settings, "health", "prod")
     canary.record(db, held, "crm", "noor")
+    lose_half_of_the_keywords(folder)
     with sqlite3.connect(folder / "index" / "keyword.sqlite") as connection:
         before = list(connection.iterdump())
         ran(settings, db)
-        canary.check(db)
+        assert "bad" in {finding.state for finding in canary.check(db)}
         assert list(connection.iterdump()) == before
     connection.close()
 

@@ -80,10 +80,14 @@ def test_scratch(tmp_path, db):
 
 
 def test_an_index_that_is_not_there(tmp_path, db):
-    """A standing index that does not exist is an error of every case, and never made."""
-    ran = run(plan(read(tmp_path, STANDING), "hybrid", name="hybrid"), db)
+    """A standing index that does not exist is an error of every case; a backend in memory, where none can
+    stand, is not asked."""
+    suite = read(tmp_path, STANDING)
+    ran = run(plan(suite, "hybrid", name="hybrid", directory=tmp_path / "index"), db)
     assert ran.status == "invalid"
     assert {row.status for row in queries.run_cases(db, ran.run_id)} == {"error"}
+    fleeting = run(plan(suite, "hybrid", name="fleeting"), db)
+    assert {row.status for row in queries.run_cases(db, fleeting.run_id)} == {"skipped"}
 
 
 @pytest.mark.parametrize(
