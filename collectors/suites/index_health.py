@@ -8,7 +8,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -69,12 +69,10 @@ def read(config: SuiteConfig) -> tuple[Scenario, ...]:
     """One scenario: the counts of the legs, then the identifiers."""
     health = _parsed(config)
     world = _world(config.path.parent / health.plant) if health.plant else None
-    user = health.standing.user if health.standing else world.user if world else DEFAULT_USER
-    probes = tuple(
-        probe for probe in _probes(health, user, world.digest if world else "") if _selected(probe, config)
-    )
-    standing = Scope(health.standing.namespace, user) if health.standing else None
-    return (Scenario("index", (Plant(world.memories), *probes) if world else probes, standing),)
+    index = _Index(health, world)
+    probes = tuple(probe for probe in _probes(index) if _selected(probe, config))
+    planted = (Plant(world.memories),) if world else ()
+    return (Scenario("index", (*planted, *probes), index.standing),)
 
 
 def _world(path: Path) -> World:
@@ -102,46 +100,54 @@ def _explained(item: Any) -> str:
     return f"{where}: {item['msg'].removeprefix('Value error, ')}"
 
 
-def _probes(health: Health, user: str, background: str) -> Iterator[Probe]:
+class _Index(NamedTuple):
+    """What the file describes: an index to read, or one to fill with a world."""
+
+    health: Health
+    world: World | None
+
+    @property
+    def standing(self) -> Scope | None:
+        place = self.health.standing
+        return Scope(place.namespace, place.user) if place else None
+
+    @property
+    def user(self) -> str:
+        return self.standing.user if self.standing else self.world.user if self.world else DEFAULT_USER
+
+    @property
+    def content(self) -> str:
+        """What makes the same question of another index another question."""
+        return self.standing.namespace if self.standing else self.world.digest if self.world else ""
+
+    def probe(self, case: str, query: str, expectation: Expectation, leg: str | None, k: int = 5) -> Probe:
+        """Losing memories is worth waking someone; one identifier that is not found may be a ranking."""
+        counts = expectation.kind == "count"
+        asked = [case, query, [getattr(expectation, name) for name in Expectation.__slots__], leg, k]
+        return Probe(
+            case,
+            query,
+            (expectation,),
+            k,
+            self.user,
+            all_sessions=True,
+            leg=leg,
+            critical=counts,
+            tags=("count" if counts else "identifier", *([leg] if leg else [])),
+            source=self.health.source,
+            hash=digest([asked, self.user, self.content]),
+            background=f"the standing index {self.content}" if self.standing else "",
+        )
+
+
+def _probes(index: _Index) -> Iterator[Probe]:
+    health = index.health
     counted = Expectation("count", tolerance=health.tolerance)
     for leg in health.legs:
-        yield _probe(
-            health, f"count/{leg}", "How many memories does it hold?", counted, user, leg, background
-        )
+        yield index.probe(f"count/{leg}", "How many memories does it hold?", counted, leg)
     if len(health.legs) > 1:
-        query = "Do the legs hold the same memories?"
-        yield _probe(health, AGREEMENT, query, counted, user, None, background)
+        yield index.probe(AGREEMENT, "Do the legs hold the same memories?", counted, None)
     for one in health.probes:
         wanted = Expectation("any", tuple(one.expect_any))
         for leg in one.legs or health.legs:
-            yield _probe(health, f"{one.id}/{leg}", one.query, wanted, user, leg, background, one.k)
-
-
-def _probe(
-    health: Health,
-    case: str,
-    query: str,
-    expectation: Expectation,
-    user: str,
-    leg: str | None,
-    background: str,
-    k: int = 5,
-) -> Probe:
-    """Losing memories is worth waking someone; one identifier that is not found may be a ranking."""
-    counts = expectation.kind == "count"
-    place = health.standing.model_dump() if health.standing else background
-    told = [getattr(expectation, name) for name in Expectation.__slots__]
-    return Probe(
-        case,
-        query,
-        (expectation,),
-        k,
-        user,
-        all_sessions=True,
-        leg=leg,
-        critical=counts,
-        tags=("count" if counts else "identifier", *([leg] if leg else [])),
-        source=health.source,
-        hash=digest([case, query, told, user, leg, k, place]),
-        background=f"the standing index {health.standing.namespace}" if health.standing else "",
-    )
+            yield index.probe(f"{one.id}/{leg}", one.query, wanted, leg, one.k)
