@@ -64,7 +64,8 @@ def _config(of: Settings, path: str) -> SuiteConfig:
         return suite_config(of, path)
     if not Path(path).exists():
         raise Refused(f"{path!r} is no file, no folder and no suite; known suites: {', '.join(names)}")
-    return SuiteConfig(Path(path).stem, Path(path))
+    kind = "index_health" if Path(path).suffix == ".toml" else "golden"
+    return SuiteConfig(Path(path).stem, Path(path), kind)
 
 
 def _measured(of: Settings) -> list[CostRow]:

@@ -52,7 +52,7 @@ class Health(Line):
     standing: Standing | None = None
     plant: Text | None = None
     tolerance: Annotated[float, Field(ge=0, lt=1)] = DEFAULT_TOLERANCE
-    source: str = ""
+    source: Text = "an index that lost memories while fusion hides it"
     probes: list[Identifier] = Field(default_factory=list)
 
     @model_validator(mode="after")
@@ -69,7 +69,7 @@ def read(config: SuiteConfig) -> tuple[Scenario, ...]:
     """One scenario: the counts of the legs, then the identifiers."""
     health = _parsed(config)
     world = _world(config.path.parent / health.plant) if health.plant else None
-    index = _Index(health, world)
+    index = _Index(config.path, health, world)
     probes = tuple(probe for probe in _probes(index) if _selected(probe, config))
     planted = (Plant(world.memories),) if world else ()
     return (Scenario("index", (*planted, *probes), index.standing),)
@@ -103,6 +103,7 @@ def _explained(item: Any) -> str:
 class _Index(NamedTuple):
     """What the file describes: an index to read, or one to fill with a world."""
 
+    path: Path
     health: Health
     world: World | None
 
@@ -135,6 +136,7 @@ class _Index(NamedTuple):
             critical=counts,
             tags=("count" if counts else "identifier", *([leg] if leg else [])),
             source=self.health.source,
+            where=str(self.path),
             hash=digest([asked, self.user, self.content]),
             background=f"the standing index {self.content}" if self.standing else "",
         )
