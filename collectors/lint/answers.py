@@ -102,10 +102,10 @@ def _taken_for_the_answer(case: Case, want: Want) -> list[Memory]:
     where the answer is in the world, what other cases planted; and what the case itself does not want
     first. Where memories are wanted by id as well, these alone can pass."""
     found = [case.pool.memories[place] for place in case.met(want)]
-    if any(other.id for other in case.wants):
-        return []
     planted = [memory for memory in found if memory.id in case.own]
     mine = planted or [memory for memory in found if memory.id not in case.foreign]
+    if not mine or any(other.id for other in case.wants):
+        return []
     answers = [memory for memory in mine if not case.is_forbidden(memory, "unwanted_first")] or mine
     texts = {memory.text for memory in answers}
     return [
@@ -122,7 +122,7 @@ def too_common(case: Case) -> Iterator[str]:
 
 def k_too_large(case: Case) -> Iterator[str]:
     kinds = {expectation.kind for expectation in case.probe.expectations}
-    if not kinds <= {"any", "all"} or not case.pool.memories:
-        return  # what may not come back still tells one answer from another
+    if not kinds <= {"any", "all", "unwanted_first"} or not case.pool.memories:
+        return  # what may not come back at all still tells one answer from another
     if case.probe.k >= len(case.pool):
         yield f"k is {case.probe.k}, and {len(case.pool)} memories may come back: all of them pass"

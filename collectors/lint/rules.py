@@ -81,7 +81,7 @@ RULES = (
     Rule(
         "k-too-large",
         "error",
-        "With k as large as the number of candidates every order passes, whatever was asked.",
+        "With k as large as the number of candidates all that is wanted is found, whatever was asked.",
         "Lower k, or plant more near-misses.",
         each(answers.k_too_large),
     ),

@@ -12,40 +12,44 @@ import regex
 
 from collectors.history import History
 from collectors.lint.patterns import runs_away
-from collectors.matching import TIME_LIMIT_S, MatchTimeout, folded, holding, matches, shape
+from collectors.matching import Haystack, MatchTimeout, folded, matches, shape
 from collectors.scorers import Want, wants
 from collectors.suite import Memory, Plant, Probe, Scenario, Step, Suite
+
+PATIENCE_S = 0.7
+"""How long all texts together may keep a pattern: less than what a run allows for one of them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pool:
-    """Memories that belong together, with their texts as `folded` gives them."""
+    """Memories that belong together, and their texts to look through."""
 
     memories: tuple[Memory, ...]
-    texts: tuple[str, ...]
+    texts: Haystack
 
     def __len__(self) -> int:
         return len(self.memories)
 
 
 class Matcher:
-    """Matches each pattern against each distinct text once, and gives a pattern up that took over a second
-    in all. `broken`: pattern -> the rule that it breaks."""
+    """Matches each pattern against each distinct text once, and gives up a pattern that takes longer
+    than `PATIENCE_S` in all. `broken`: pattern -> the rule that it breaks."""
 
     def __init__(self) -> None:
         self.broken: dict[str, str] = {}
         self._known: defaultdict[str, dict[str, bool]] = defaultdict(dict)
+        self._hits: dict[tuple[str, Pool], list[int]] = {}
         self._spent: defaultdict[str, float] = defaultdict(float)
 
     def hits(self, pattern: str, pool: Pool) -> list[int]:
         """Places in the pool of the memories that the pattern finds."""
         if pattern in self.broken:
             return []
-        found = []
-        for place in holding(pattern, pool.texts):
-            if self.finds(pattern, pool.memories[place].text):
-                found.append(place)
-        return found
+        key = (pattern, pool)
+        if key not in self._hits:
+            among = pool.texts.holding(pattern)
+            self._hits[key] = [place for place in among if self.finds(pattern, pool.memories[place].text)]
+        return self._hits[key]
 
     def finds(self, pattern: str, text: str) -> bool:
         known = self._known[pattern]
@@ -64,7 +68,7 @@ class Matcher:
             return matches(pattern, text)
         started = time.perf_counter()
         try:
-            return matches(pattern, text, max(TIME_LIMIT_S - self._spent[pattern], 0.001))
+            return matches(pattern, text, max(PATIENCE_S - self._spent[pattern], 0.001))
         except MatchTimeout:
             self.broken[pattern] = "catastrophic-regex"
         except (regex.error, RecursionError):
@@ -163,7 +167,7 @@ class View:
             if memory.text not in self._folded:
                 self._folded[memory.text] = folded(memory.text)
             texts.append(self._folded[memory.text])
-        return Pool(tuple(memories), tuple(texts))
+        return Pool(tuple(memories), Haystack(texts))
 
 
 def _planted(steps: Sequence[Step]) -> frozenset[str]:
@@ -181,15 +185,15 @@ class _Moment:
         session = None if probe.all_sessions else probe.session or history.session
         scope = (probe.user, probe.domains, session)
         if scope not in self.pools:
-            self.pools[scope] = self.view.pool_of(
-                [
-                    memory
-                    for memory in history.held.values()
-                    if memory.user == probe.user
-                    and (not probe.domains or memory.domain in probe.domains)
-                    and session in (None, memory.session)
-                ]
-            )
+            around = self.around(history)
+            within = [
+                memory
+                for memory in history.held.values()
+                if memory.user == probe.user
+                and (not probe.domains or memory.domain in probe.domains)
+                and session in (None, memory.session)
+            ]
+            self.pools[scope] = around if len(within) == len(around) else self.view.pool_of(within)
         return self.pools[scope]
 
     def around(self, history: History) -> Pool:

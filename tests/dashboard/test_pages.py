@@ -225,7 +225,7 @@ def test_a_suite_shows_what_lint_found(open_page: Open, seeded: Seeded) -> None:
     assert list(findings["where"]) == ["golden.jsonl:412", "golden.jsonl:77"]
     assert list(findings["level"]) == [["error"], ["warning"]]
     assert findings["finding"][0] == HOSTILE
-    assert "85 % of 60 cases tell a memory from both floors" in text(at)
+    assert "83 % of 29 cases tell a memory from both floors" in text(at)
     assert {metric.label: metric.value for metric in at.metric}["Lint"] == "1 error"
 
 
