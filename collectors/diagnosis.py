@@ -104,22 +104,29 @@ class Inquirer:
         wrong = {name for name, value in planted.items() if not is_same(value, hit.metadata.get(name))}
         return changes | {name: "other" if name in hit.metadata else "missing" for name in wrong}
 
-    def plant_alone(self, memory: Memory, box: Scope, found: Diagnosis) -> Diagnosis:
-        """Find out whether a memory is kept that is all there is in the namespace, which is emptied first.
-        What is kept alone and was gone among others was taken away, by one of these."""
+    def plant_alone(self, memory: Memory, box: Scope, reopen: Callable[[], Backend] | None) -> Diagnosis:
+        """What becomes of a memory that is all there is in the namespace, which is emptied first; with
+        `reopen` also when the backend is closed and opened again. What is kept alone and was gone among
+        others was taken away, by one of these. Empty where a call fails."""
         started, self.calls = time.perf_counter(), 0
         try:
-            alone = {memory.id: self._is_kept(memory, box)}
+            alone = {memory.id: self._fate(memory, box, reopen)}
         except (_Unanswered, CallTimeout):
             alone = {}
-        ms = found.ms + (time.perf_counter() - started) * 1000
-        return found._replace(alone=alone, calls=found.calls + self.calls, ms=ms)
+        return Diagnosis(alone=alone, calls=self.calls, ms=(time.perf_counter() - started) * 1000)
 
-    def _is_kept(self, memory: Memory, box: Scope) -> bool:
+    def _fate(self, memory: Memory, box: Scope, reopen: Callable[[], Backend] | None) -> str:
         home = _home(memory, box)
         self._call(lambda: self.backend.reset(box))
         self._call(lambda: self.backend.remember(replace(home, session=memory.session), [memory]))
         self._call(lambda: self.backend.settle(box))
+        if not self._is_kept(memory, home):
+            return "lost"
+        if reopen:
+            self.backend = reopen()
+        return "kept" if not reopen or self._is_kept(memory, home) else "reopened"
+
+    def _is_kept(self, memory: Memory, home: Scope) -> bool:
         hits = self._recall(home, memory.text, None)
         return any(hit.id == memory.id or hit.text == memory.text for hit in hits)
 

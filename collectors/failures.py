@@ -71,8 +71,9 @@ class Diagnosis(NamedTuple):
     says; `planted`: as planted; `deep_rank`: best wanted rank among 100; `error`: why the diagnosis stopped.
 
     Of memories that hold the answer, by id: `stored`, whether asking with its own text returns it; `changed`,
-    what of it came back as something else ("other") or not at all ("missing"), by name; `alone`, whether one
-    that was not found is, when it is planted alone. `own`: of each index asked with the text of one that is
+    what of it came back as something else ("other") or not at all ("missing"), by name; `alone`, what became
+    of one that was not found when it was planted alone: "kept", "lost", or "reopened", which is kept until
+    the store is closed and opened again. `own`: of each index asked with the text of one that is
     stored, whether it was "found", "missed", or nothing came back ("empty")."""
 
     legs: dict[str, int | None] = {}  # noqa: RUF012
@@ -82,7 +83,7 @@ class Diagnosis(NamedTuple):
     stored: dict[str, bool] = {}  # noqa: RUF012
     changed: dict[str, dict[str, str]] = {}  # noqa: RUF012
     own: dict[str, str] = {}  # noqa: RUF012
-    alone: dict[str, bool] = {}  # noqa: RUF012
+    alone: dict[str, str] = {}  # noqa: RUF012
     calls: int = 0
     ms: float = 0.0
     error: str | None = None
@@ -110,16 +111,16 @@ def failure_kind(
     *,
     ids: bool = False,
 ) -> str | None:
-    """The kind of a lost case; None for one that passed. What came back and should not have outranks what
-    is missing: a leak or a stale fact usually is also the reason why the answer is not there. `ids`: the
-    backend promises to give the planted ids back, so that one never planted is telling."""
+    """The kind of a lost case; None for one that passed. A leak outranks what is missing, and a hole in the
+    store outranks what came back in its place: of several things that are wrong, the cause of the others.
+    `ids`: the backend promises to give the planted ids back, so that one never planted is telling."""
     if all(holds(probe, evidence, expectation) for expectation in probe.expectations):
         return None
     if evidence.census:
         return evidence.census.fault(probe.leg)
     case = _Lost(probe, evidence, history, diagnosis or Diagnosis(error="not asked again"), ids)
     try:
-        return case.intruder() or case.unwanted() or case.mislabelled() or case.missing() or case.miscounted()
+        return next(kind for look in _LOOKS if (kind := look(case)))
     except MatchTimeout:  # on a memory that did not come back, so that the case itself could be judged
         return MISSING
 
@@ -185,15 +186,14 @@ class _Lost(NamedTuple):
         hits = enumerate(self.evidence.hits)
         return {rank for rank, hit in hits if any(hit.id not in ids for ids in allowed)}
 
+    def superseded(self) -> str | None:
+        returned = {self.evidence.hits[rank].text for rank in self._forbidden}
+        return SUPERSEDED if returned & self._replaced_texts else None
+
     def unwanted(self) -> str | None:
-        hits = [self.evidence.hits[rank] for rank in sorted(self._forbidden)]
-        if any(hit.text in self._replaced_texts for hit in hits):
-            return SUPERSEDED
         if self.evidence.unwanted_first:
             return self._first()
-        if self._is_doubled:
-            return DUPLICATES
-        return UNWANTED if hits else None
+        return UNWANTED if self._forbidden else None
 
     @property
     def _replaced_texts(self) -> set[str]:
@@ -210,46 +210,15 @@ class _Lost(NamedTuple):
             return SPEAKER
         return STALE if any(self.history.is_older(first, memory) for memory in wanted) else UNWANTED
 
-    @property
-    def _is_doubled(self) -> bool:
-        """Some text came back more often than it was planted, or some id twice."""
-        planted = Counter(memory.text for memory in self.history.held.values())
-        texts = Counter(hit.text for hit in self.evidence.hits)
-        ids = Counter(hit.id for hit in self.evidence.hits)
-        more = any(n > planted[text] for text, n in texts.items() if text in planted)
-        return more or (self.ids and any(n > 1 for n in ids.values()))
+    # What came back damaged
 
-    def mislabelled(self) -> str | None:
-        """The answer is there, and what stands beside it is not what was planted."""
-        hits = self.evidence.hits[: self.probe.k]
-        returned = {hit.id for hit in hits}
-        wrong = [
-            differing(expectation, hits)
-            for expectation in self.probe.expectations
-            if expectation.kind == "metadata" and returned.intersection(expectation.ids)
-        ]
-        if any(wrong):
-            return _beside({name: value is None for values in wrong for name, value in values.items()})
-        return None
-
-    # What is missing
-
-    @property
-    def _unmet(self) -> dict[Want, tuple[int, ...]]:
-        found = zip(self.evidence.wants, self.evidence.found, strict=True)
-        return {want: ranks for want, ranks in found if not any(rank < self.probe.k for rank in ranks)}
-
-    def missing(self) -> str | None:
-        unmet = self._unmet
-        if not unmet:
-            return None
-        if any(unmet.values()):
-            return TOO_LOW
+    def damaged(self) -> str | None:
+        """The answer is there, and is not what was planted; or is there twice, in the place of others."""
         if self._is_anonymous:
             return LOST_BESIDE
         if self._is_altered:
             return ALTERED
-        return MISSING if self.diagnosis.error else self._absent()
+        return self._mislabelled() or (DUPLICATES if self._is_doubled else None)
 
     @property
     def _is_anonymous(self) -> bool:
@@ -263,32 +232,82 @@ class _Lost(NamedTuple):
         wanted = {memory.id for want in self._unmet if want.patterns for memory in self._held(want)}
         return any(hit.id in wanted for hit in self.evidence.hits[: self.probe.k])
 
-    def _held(self, want: Want) -> list[Memory]:
-        return [memory for memory in self.history.held.values() if want.met_by(memory.id, memory.text)]
+    def _mislabelled(self) -> str | None:
+        hits = self.evidence.hits[: self.probe.k]
+        returned = {hit.id for hit in hits}
+        wrong = [
+            differing(expectation, hits)
+            for expectation in self.probe.expectations
+            if expectation.kind == "metadata" and returned.intersection(expectation.ids)
+        ]
+        if any(wrong):
+            return _beside({name: value is None for values in wrong for name, value in values.items()})
+        return None
 
-    def _absent(self) -> str:
-        """By the diagnosis: not in the store, or there but damaged, or dropped on the way back."""
+    @property
+    def _is_doubled(self) -> bool:
+        """Some text came back more often than it was planted, or some id twice."""
+        planted = Counter(memory.text for memory in self.history.held.values())
+        texts = Counter(hit.text for hit in self.evidence.hits)
+        ids = Counter(hit.id for hit in self.evidence.hits)
+        more = any(n > planted[text] for text, n in texts.items() if text in planted)
+        return more or (self.ids and any(n > 1 for n in ids.values()))
+
+    # What the diagnosis found
+
+    def cause(self) -> str | None:
+        """What is wrong with the store itself: the answer is not in it or is damaged, or an index lacks it.
+        A wrong memory that came back in its place is the consequence."""
         seen = self.diagnosis
-        known = {memory.id for want in self._unmet for memory in self._held(want)} & seen.stored.keys()
-        if not known:
-            return MISSING
-        if not any(seen.stored[id] for id in known):
+        if seen.error:
+            return None
+        known = self._known
+        if known and not any(seen.stored[id] for id in known):
             return self._unstored(known)
         changed = {name: how for id in known for name, how in seen.changed.get(id, {}).items()}
         if "text" in changed:
             return ALTERED
         if changed:
             return _beside({name: how == "missing" for name, how in changed.items()})
-        return _broken_leg(seen.own) or self._dropped()
+        return _broken_leg(seen.own)
 
-    def _unstored(self, known: set[str]) -> str:
+    @property
+    def _known(self) -> set[str]:
+        """Memories that hold what is missing, and were asked for with their own text."""
+        held = {memory.id for want in self._absent for memory in self._held(want)}
+        return held & self.diagnosis.stored.keys()
+
+    def _unstored(self, known: set[str]) -> str | None:
         if not known.intersection(self.diagnosis.unstored):
-            return UNRETURNED
-        if not any(self.diagnosis.alone.values()):
-            return NOT_STORED
-        return REOPENED if known & self.history.reopened else TOO_MUCH
+            return None
+        fates = self.diagnosis.alone.values()
+        if "reopened" in fates:
+            return REOPENED
+        return TOO_MUCH if "kept" in fates else NOT_STORED
 
-    def _dropped(self) -> str:
+    # What is missing
+
+    @property
+    def _unmet(self) -> dict[Want, tuple[int, ...]]:
+        found = zip(self.evidence.wants, self.evidence.found, strict=True)
+        return {want: ranks for want, ranks in found if not any(rank < self.probe.k for rank in ranks)}
+
+    @property
+    def _absent(self) -> list[Want]:
+        """Wants that no hit meets, not even one below k."""
+        return [want for want, ranks in self._unmet.items() if not ranks]
+
+    def _held(self, want: Want) -> list[Memory]:
+        return [memory for memory in self.history.held.values() if want.met_by(memory.id, memory.text)]
+
+    def missing(self) -> str | None:
+        """Sound in the store, and not where it should be in the answer."""
+        if not self._unmet:
+            return None
+        if any(self._unmet.values()):
+            return TOO_LOW
+        if self.diagnosis.error or not self._known:
+            return MISSING
         rank = self.diagnosis.deep_rank
         # Else it may be the rank of a want that was met.
         speaks = len(self._unmet) == len(self.evidence.wants)
@@ -303,6 +322,13 @@ class _Lost(NamedTuple):
         if self._limits and returned > self.probe.k:
             return LIMIT
         return UNSTABLE if self.probe.twice and self.evidence.again is not None else UNWANTED
+
+
+_LOOKS = (
+    *(_Lost.intruder, _Lost.superseded, _Lost.damaged, _Lost.cause),
+    *(_Lost.unwanted, _Lost.missing, _Lost.miscounted),
+)
+"""What is looked for, in this order: what is certain and explains the rest comes first."""
 
 
 def _beside(missing: Mapping[str, bool]) -> str:

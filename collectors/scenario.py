@@ -177,10 +177,14 @@ class _Player:
                 self.session = id
             case Reopen():
                 self._settle()
-                self._change(self.instance.close)
-                self.backend = self._change(self.instance.handle).value
+                self._reopened()
             case Probe():
                 raise AssertionError("a probe is asked, not done")
+
+    def _reopened(self) -> Backend:
+        self._change(self.instance.close)
+        self.backend = self._change(self.instance.handle).value
+        return self.backend
 
     def _plant(self, memories: tuple[Memory, ...]) -> None:
         """One `remember` for each run of memories of one user and session."""
@@ -313,9 +317,15 @@ class _Player:
         history = self.unstored.get(answer.probe.case)
         if history is None or answer.diagnosis is None or answer.evidence is None:
             return answer
-        memory = history.held[answer.diagnosis.unstored[0]]
+        told = answer.diagnosis
+        memory = history.held[told.unstored[0]]
         inquirer = Inquirer(self.line, self.backend, self.limits.attempts)
-        diagnosis = inquirer.plant_alone(memory, Scope(self.namespace), answer.diagnosis)
+        reopen = self._reopened if memory.id in history.reopened else None
+        try:
+            found = inquirer.plant_alone(memory, Scope(self.namespace), reopen)
+        except _ChangeFailed:  # the backend would not open again: the answers are in, and stay
+            return answer
+        diagnosis = told._replace(alone=found.alone, calls=told.calls + found.calls, ms=told.ms + found.ms)
         failure = self._kind(answer.probe, answer.evidence, history, diagnosis)
         return answer._replace(failure=failure, diagnosis=diagnosis)
 

@@ -173,6 +173,12 @@ def _of_the_lost(kinds: Sequence[str]) -> str | None:
     return next((kind for kind, _ in Counter(known).most_common(1)), None)
 
 
+def _erring(pair: Pair, beyond: object) -> bool:
+    """Calls fail and work when made again. Those that fail for good have that for the kind of their loss."""
+    again = [_share(of, lambda one: bool(one.retried and one.passed)) for of in pair]
+    return _matters("first_try_errors", *again)
+
+
 def _limit(pair: Pair, beyond: object) -> bool:
     """Most answers hold more than was asked for, or all the same number whatever was asked for."""
     over = [_share(of, lambda one: len(one.returned) > one.k) for of in pair]
@@ -204,7 +210,7 @@ def _doubled(pair: Pair, beyond: object, share: float = 0.2) -> bool:
 
 
 _SIGNS: Mapping[str, Callable[[Pair, Mapping[str, tuple[float, float]]], bool]] = {
-    failures.ERROR: lambda pair, beyond: "first_try_errors" in beyond,
+    failures.ERROR: _erring,
     failures.LIMIT: _limit,
     QUERY_IGNORED: _query_ignored,
     failures.DUPLICATES: _doubled,

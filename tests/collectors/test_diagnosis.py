@@ -37,7 +37,7 @@ def test_not_stored(diagnosed):
     assert answer.failure == "not stored"
     told = answer.diagnosis
     assert (list(told.stored.values()), told.deep_rank) == ([False], None)
-    assert told.alone == {"case-amber/w1": False}
+    assert told.alone == {"case-amber/w1": "lost"}
     assert (told.planted, told.counts, told.calls) == (9, {"memories": 8}, 7)
 
 

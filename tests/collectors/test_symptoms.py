@@ -153,9 +153,13 @@ def test_a_number_of_its_own():
 
 
 def test_what_shows_everywhere_outranks_single_losses():
-    """Errors lose cases in many ways; they are named, not the ways."""
-    rows = [row._replace(retried=True) for row in lost(LEAKED, LEAKED)]
-    assert symptoms(HEALTHY, rows).kind == failures.ERROR
+    """Calls that fail now and then are named, whatever else was lost; calls that fail for good are the kind
+    of their own losses."""
+    rows = lost(LEAKED, LEAKED)
+    assert symptoms(HEALTHY, [row._replace(retried=True) for row in rows]).kind == failures.ERROR
+    for_good = lost(LEAKED, LEAKED, failures.ERROR)
+    for_good[2] = for_good[2]._replace(retried=True)
+    assert symptoms(HEALTHY, for_good).kind == LEAKED
 
 
 # From an answer
