@@ -10,6 +10,7 @@ from typer.main import get_command
 from collectors import failures, symptoms
 from collectors.backend import BACKENDS
 from collectors.cli import app
+from collectors.lint import RULES
 from collectors.suites.golden_format import Case
 from store.metrics import METRICS
 
@@ -61,6 +62,19 @@ def test_every_backend_is_documented(backend: str) -> None:
         line for line in (DOCS / "backends.md").read_text(encoding="utf-8").splitlines() if line[:1] == "#"
     ]
     assert any(f"`{backend}`" in heading for heading in headings)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_every_lint_rule_is_documented(rule) -> None:
+    """A rule stands in docs/lint.md with its level, why it matters and what to do, word for word."""
+    row = f"| `{rule.name}` | {rule.severity} | {rule.why} | {rule.hint} |"
+    assert row in (DOCS / "lint.md").read_text(encoding="utf-8").splitlines()
+
+
+def test_no_lint_rule_is_documented_that_does_not_exist() -> None:
+    """docs/lint.md names only rules that there are, in their order."""
+    rows = (DOCS / "lint.md").read_text(encoding="utf-8").split("## Floors")[0].splitlines()
+    assert [row.split("`")[1] for row in rows if row.startswith("| `")] == [rule.name for rule in RULES]
 
 
 def test_every_decision_is_listed() -> None:
