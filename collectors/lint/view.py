@@ -16,8 +16,9 @@ from collectors.matching import Haystack, MatchTimeout, folded, matches, shape
 from collectors.scorers import Want, wants
 from collectors.suite import Memory, Plant, Probe, Scenario, Step, Suite
 
-PATIENCE_S = 0.7
-"""How long all texts together may keep a pattern: less than what a run allows for one of them."""
+PATIENCE_S = 0.5
+"""How long the texts on which a pattern is slow may keep it: half of what a run allows for one of them."""
+SLOW_S = 0.01
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +75,8 @@ class Matcher:
         except (regex.error, RecursionError):
             self.broken[pattern] = "invalid-regex"
         finally:
-            self._spent[pattern] += time.perf_counter() - started
+            took = time.perf_counter() - started
+            self._spent[pattern] += took if took > SLOW_S else 0.0
         return False
 
 
