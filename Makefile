@@ -8,7 +8,7 @@ INSTALL = $(PYTHON) scripts/install.py
 WORKSHOP = bench build lint mem0 minilm test
 BENCHMARKS = $(filter-out benchmarks/measure.py, $(wildcard benchmarks/*.py))
 
-.PHONY: help install up test lint lock bench screenshots clean python
+.PHONY: help install up test lint lock bench mutants screenshots clean python
 
 help: ## list the targets
 	@echo 'make TARGET [EXTRAS="mem0 minilm"] [ARGS="..."] [PYTHON=python3.12]'
@@ -39,6 +39,10 @@ lock: python ## compile requirements.lock; ARGS=--upgrade moves it to the newest
 bench: python ## print the figures of benchmarks/; fails when a bar is missed
 	@$(INSTALL) $(WORKSHOP)
 	@failed=0; for script in $(BENCHMARKS); do echo "$$script" >&2; .venv/bin/python "$$script" $(ARGS) || failed=1; done; exit $$failed
+
+mutants: python ## put every known fault into a backend: which do golden and contract notice?
+	@$(INSTALL)
+	@exec .venv/bin/memtrend mutants $(ARGS)
 
 screenshots: python ## draw every page with Chromium
 	@$(INSTALL) --browser $(WORKSHOP)

@@ -34,6 +34,14 @@ def chosen(asked: list[str] | None, known: list[str], what: str) -> list[str]:
     return list(dict.fromkeys(asked)) if asked else known
 
 
+def only_one(asked: str | None, known: list[str], what: str) -> str:
+    """The name asked for, or the one that there is. Refuses to guess among several."""
+    if asked is None and len(known) != 1:
+        names = ", ".join(known) or "none is configured"
+        raise Refused(f"name the {what} with --{what}; known: {names}")
+    return chosen([asked] if asked else None, known, what)[0]
+
+
 def refuse_unknown(db: Database, of: Settings, suites: list[str] | None, backends: list[str] | None) -> None:
     """Names that neither the configuration nor an earlier run knows."""
     from collectors.configured import backend_names, suite_names

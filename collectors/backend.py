@@ -11,15 +11,17 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
+from collectors.census import Census
 from collectors.suite import Memory, Scope
 
 CAPABILITIES = frozenset(
-    "amend forget forget_user count legs say durable concurrent deterministic ids".split()  # noqa: SIM905
+    "amend forget forget_user count legs say durable concurrent deterministic ids metadata".split()  # noqa: SIM905
 )
 """What a backend may declare, never found by hasattr. amend, forget, forget_user, count, say: the verb of
 that name works. legs: `recall` can ask one index alone. durable: what was planted survives `close`.
 concurrent: verbs are thread-safe across namespaces. deterministic: equal calls give equal answers.
-ids: the ids planted come back on the hits."""
+ids: the ids planted come back on the hits. metadata: so does what was planted beside the text, under the
+names of `Memory` (role, at, domain, session) and those of the memory's own metadata."""
 
 
 class BackendError(Exception):
@@ -66,7 +68,9 @@ class Recall:
 class Observation:
     """What came back for one probe, raw. Exactly one of `error` and an answer holds: an errored probe has
     no hits to score. `skipped` names the capability whose lack makes the probe not applicable.
-    `latency_ms` is of the call that answered; `attempts` counts the calls made."""
+    `latency_ms` is of the call that answered; `attempts` counts the calls made. `census` is what came back
+    where memories were counted instead of asked for. `again` is what came back for the same question asked a
+    second time, where the question wants that and the second answer was another one."""
 
     hits: tuple[Hit, ...] = ()
     reply: str | None = None
@@ -75,6 +79,8 @@ class Observation:
     usage: Usage = Usage()
     error: str | None = None
     skipped: str | None = None
+    census: Census | None = None
+    again: tuple[Hit, ...] | None = None
 
 
 class Backend(Protocol):
@@ -152,8 +158,9 @@ BACKENDS = {
     "nothing": "collectors.backends.floors:Nothing",
     "everything": "collectors.backends.floors:Everything",
     "mem0": "collectors.backends.mem0:Mem0",
+    "faulty": "collectors.backends.faulty:open_faulty",
 }
-"""Type -> dotted path of a class whose constructor takes a `BackendConfig`. Imported on use."""
+"""Type -> dotted path of a class, or function, that makes a backend of a `BackendConfig`. Imported on use."""
 
 OPTIONS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(BACKENDS, frozenset()),

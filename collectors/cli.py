@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
@@ -29,15 +28,19 @@ from collectors.arguments import (
     to_resume,
     writable,
 )
-
-if TYPE_CHECKING:
-    from store.database import Database
-    from store.settings import Settings
+from collectors.canary_commands import canary_app
+from collectors.commands import Backends, Json, Meta, Suites, Tag, database, print_json, say, settings
+from collectors.lint_commands import lint
+from collectors.mutant_commands import mutants
+from collectors.suite_commands import suite_app
 
 ONCE_MORE = "stopping after the step in flight; once more to stop at once"
 STATUSES = ["running", "whole", "invalid", "void", "interrupted"]
 
-ORDER = "init doctor run up collect dashboard runs show mark rescore export backend".split()  # noqa: SIM905
+ORDER = (
+    *("init", "doctor", "run", "up", "collect", "dashboard", "runs", "show", "mark", "rescore", "export"),
+    *("backend", "lint", "suite", "mutants", "canary"),
+)
 
 
 class InOrder(TyperGroup):
@@ -59,14 +62,11 @@ runs_app = typer.Typer(help="List runs; cancel one.", invoke_without_command=Tru
 backend_app = typer.Typer(help="The backends configured, and the types there are.", no_args_is_help=True)
 app.add_typer(runs_app, name="runs")
 app.add_typer(backend_app, name="backend")
+app.add_typer(canary_app, name="canary")
+app.add_typer(suite_app, name="suite")
+app.command()(lint)
+app.command()(mutants)
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
-Suites = Annotated[list[str] | None, typer.Option("--suite", "-s", help="Suite by name; may be given again.")]
-Backends = Annotated[
-    list[str] | None, typer.Option("--backend", "-b", help="Backend by name; may be given again.")
-]
-Tag = Annotated[str, typer.Option(help="Only the cases that bear this tag.")]
-Meta = Annotated[list[str] | None, typer.Option(help="KEY=VALUE kept with it; may be given again.")]
 Port = Annotated[int | None, typer.Option(min=1, max=65535, help="Port of the dashboard.")]
 Host = Annotated[str | None, typer.Option(help="Address that the dashboard listens on.")]
 
@@ -146,37 +146,6 @@ def _is_configuration(error: Exception) -> bool:
     return isinstance(error, SettingsError | SuiteError)
 
 
-# What commands share
-
-
-def settings() -> Settings:
-    from collectors.configured import configured
-
-    return configured()
-
-
-@contextmanager
-def database(of: Settings | None = None) -> Iterator[Database]:
-    from store.database import open_database
-
-    db = open_database((of or settings()).database.url.get_secret_value())
-    try:
-        yield db
-    finally:
-        db.close()
-
-
-def print_json(document: Any) -> None:
-    import json
-
-    typer.echo(json.dumps(document, ensure_ascii=False, indent=2))
-
-
-def say(text: str) -> None:
-    """For a person, so on stderr: stdout is for data."""
-    typer.echo(text, err=True)
-
-
 # Running
 
 
@@ -229,8 +198,10 @@ def run(
     json: Json = False,
 ) -> None:
     """Run suites against backends: all of them, or those named. Exit 1 unless every run is whole."""
+    from collectors import policy
     from collectors import runs as doing
     from collectors.configured import backend_names, suite_names
+    from collectors.lint.noting import note_planned
     from collectors.process import quiet_retries, stop_on_signals
     from store import queries, shapes, writes
 
@@ -247,6 +218,8 @@ def run(
             todo = to_resume(db, of, run_id, suite, backend)
         else:
             todo = doing.planned(of, suites, backends, trials=trials, tag=tag, meta=kept)
+        for line in (*policy.complaints(db, of, suites), *note_planned(db, (one.plan for one in todo))):
+            say(line)
         if mark:
             say(f"mark {writes.add_mark(db, mark, meta=kept)}: {mark}")
         ended = doing.run_all(db, todo, stop)

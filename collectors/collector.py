@@ -18,7 +18,8 @@ from functools import partial
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from collectors.calls import describe
-from collectors.configured import register_all
+from collectors.configured import load_suite, register_all, suite_names, suite_owner
+from collectors.lint.noting import note
 from collectors.pairs import (
     NOT_BEGUN,
     Asked,
@@ -136,6 +137,7 @@ class Collector:
         if first_runs:
             for pair in pairs_without_whole(self.db, self.settings):
                 self.worker.put(partial(self._first_run, pair))
+        self.worker.put(self._lint)
         while not self.stop.wait(POLL_S):
             try:
                 self._tick()
@@ -191,6 +193,7 @@ class Collector:
         moved = settings.database.url != self.settings.database.url
         self.file.settings = settings
         self._follow_schedules()
+        self.worker.put(self._lint)
         later = "; database.url is followed from the next start on" if moved else ""
         writes.add_event(self.db, "info", SOURCE, f"the changed configuration is in force{later}")
 
@@ -271,6 +274,12 @@ class Collector:
         if not self.stop.is_set():
             done = self._run_and_note(pair, Asked("first", wait_s=self.busy_wait_s))
             self.say(told(self.db, done))
+
+    def _lint(self) -> None:
+        """What is wrong with the suites in force, for the Suites page."""
+        for name in suite_names(self.settings):
+            if not self.stop.is_set():
+                note(self.db, load_suite(self.settings, name), suite_owner(self.settings, name))
 
     def _run_and_note(self, pair: Pair, asked: Asked) -> Done:
         done = self._run(pair, asked)

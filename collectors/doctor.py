@@ -12,11 +12,13 @@ from pathlib import Path
 
 from sqlalchemy.engine import make_url
 
+from collectors import policy
 from collectors.backend import NAMESPACE_PREFIX, Backend, open_backend
 from collectors.calls import Line, describe, on_line
 from collectors.configured import backend_config, configured, load_suite, suite_names
 from collectors.contract import CheckResult, adapter_checks, contract_report
 from collectors.lease import BackendLease, InstanceBusy, whoami
+from collectors.suite import SuiteError
 from store import queries
 from store.database import Database, open_database
 from store.errors import StoreError
@@ -114,8 +116,21 @@ def _record(settings: Settings) -> Iterator[CheckResult]:
         yield CheckResult("database", True, f"{db.url_public}, {queries.count_runs(db)} runs")
         yield _clock(db)
         yield _collector(db)
+        yield from _policy(db, settings)
     finally:
         db.close()
+
+
+def _policy(db: Database, settings: Settings) -> Iterator[CheckResult]:
+    try:
+        found = policy.complaints(db, settings)
+    except SuiteError:  # told already, of the suites
+        return
+    advice = "docs/suites.md says why: Changing a suite"
+    for line in found:
+        yield CheckResult("policy of the suites", False, line, advice)
+    if not found:
+        yield CheckResult("policy of the suites", True, "every change is accounted for")
 
 
 def _clock(db: Database) -> CheckResult:

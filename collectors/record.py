@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from math import isfinite
 from typing import Any
 
 from collectors.backend import Hit, Observation, Usage
 from collectors.backends.base import well_formed
+from collectors.census import Census
 from collectors.failures import Diagnosis
 from collectors.scenario import Answer, Played
 from collectors.scorers import Evidence
@@ -103,11 +104,19 @@ def asked(case: str, told: Mapping[str, Any]) -> Probe:
     """The question of a stored story, with all that scoring needs."""
     expectations = tuple(
         Expectation(
-            e["kind"], tuple(e.get("patterns", ())), tuple(e.get("ids", ())), e.get("n"), e.get("section")
+            e["kind"],
+            tuple(e.get("patterns", ())),
+            tuple(e.get("ids", ())),
+            e.get("n"),
+            e.get("section"),
+            e.get("tolerance"),
+            tuple((name, value) for name, value in e.get("values", ())),
         )
         for e in told["expectations"]
     )
-    return Probe(case, told["query"], expectations, told["k"], told["user"], abstain=told["abstain"])
+    return Probe(
+        case, told["query"], expectations, told["k"], told["user"], leg=told["leg"], abstain=told["abstain"]
+    )
 
 
 # Results
@@ -140,7 +149,7 @@ def case_outcome(answer: Answer, trial: int) -> CaseOutcome:
         failure=answer.failure,
         latency_ms=seen.latency_ms,
         attempts=seen.attempts,
-        returned_n=len(seen.hits) if status == "ok" else None,
+        returned_n=len(seen.hits) if status == "ok" and seen.census is None else None,
         scores=answer.scores,
         detail=_detail(answer),
     )
@@ -150,12 +159,14 @@ def _detail(answer: Answer) -> dict[str, Any]:
     seen = answer.observation
     return _without_empty(
         {
-            "hits": [_hit(rank, hit, answer.evidence) for rank, hit in enumerate(seen.hits)],
+            "hits": [_hit(hit) | _marks(rank, answer.evidence) for rank, hit in enumerate(seen.hits)],
+            "again": None if seen.again is None else [_hit(hit) for hit in seen.again],
             "reply": _json_safe(seen.reply),
             "error": seen.error,
             "skipped": seen.skipped,
             "usage": _used(seen.usage),
             "diagnosis": _found(answer.diagnosis) if answer.diagnosis else None,
+            "census": seen.census._asdict() if seen.census else None,
         }
     )
 
@@ -168,11 +179,11 @@ def _found(diagnosis: Diagnosis) -> dict[str, Any]:
     return diagnosis._asdict() | {"usage": _used(diagnosis.usage)}
 
 
-def _hit(rank: int, hit: Hit, evidence: Evidence | None) -> dict[str, Any]:
+def _hit(hit: Hit) -> dict[str, Any]:
     metadata = _json_safe(hit.metadata)
     score = None if hit.score is None else float(hit.score)  # numpy's float32 is no JSON
     told = {"id": well_formed(hit.id), "text": well_formed(hit.text), "score": score, "metadata": metadata}
-    return _without_empty(told) | _marks(rank, evidence)
+    return _without_empty(told)
 
 
 def _marks(rank: int, evidence: Evidence | None) -> dict[str, bool]:
@@ -211,8 +222,12 @@ def _json_safe(value: Any, depth: int = DEPTH) -> Any:
 
 def observed(detail: Mapping[str, Any]) -> Observation:
     """The answer that a stored detail holds, for another scorer to judge."""
-    hits = tuple(
-        Hit(hit.get("id", ""), hit.get("text", ""), hit.get("score"), hit.get("metadata", {}))
-        for hit in detail.get("hits", ())
+    census = Census(**detail["census"]) if "census" in detail else None
+    again = _hits(detail["again"]) if "again" in detail else None
+    return Observation(_hits(detail.get("hits", ())), detail.get("reply"), census=census, again=again)
+
+
+def _hits(told: Iterable[Mapping[str, Any]]) -> tuple[Hit, ...]:
+    return tuple(
+        Hit(hit.get("id", ""), hit.get("text", ""), hit.get("score"), hit.get("metadata", {})) for hit in told
     )
-    return Observation(hits, detail.get("reply"))

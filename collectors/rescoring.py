@@ -51,7 +51,8 @@ def _judged(answer: queries.StoredAnswer) -> Rejudged:
         detail = rejudged(answer.detail, None, str(late))
         return Rejudged(answer.case_result_id, "error", JUDGE_ERROR, None, {}, detail)
     detail = rejudged(answer.detail, evidence, None)
-    return Rejudged(answer.case_result_id, "ok", failure, len(seen.hits), scores, detail)
+    returned = None if seen.census else len(seen.hits)
+    return Rejudged(answer.case_result_id, "ok", failure, returned, scores, detail)
 
 
 def _scored(row: CaseRow, judged: Rejudged | None) -> CaseRow:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from math import ceil
 from typing import Any, NamedTuple
@@ -115,6 +115,8 @@ def run(
     """Run the plan, or what is missing of the interrupted run `resume`. `stop` is this run's alone, and
     interrupts it within 10 s. Raises `InstanceBusy` while another run has the backend, `Stopped` when it was
     stopped before it began, `StoreError` when the record refuses."""
+    expected = queries.expected_counts(db, plan.suite.name, plan.backend.name)
+    plan = replace(plan, suite=plan.suite.expecting(expected))
     with BackendLease(db, plan.backend.name, stop or threading.Event()) as lease:
         instance = Instance(plan.backend)
         try:
@@ -179,8 +181,9 @@ class _Run:
         broken, environment = None, None
         try:
             backend = line(self.instance.handle).value
-            box = f"{NAMESPACE_PREFIX}check-{self.lease.token}"
-            broken = _faults(adapter_checks(on_line(backend, line), box))
+            if not self.plan.suite.standing:  # the checks write
+                box = f"{NAMESPACE_PREFIX}check-{self.lease.token}"
+                broken = _faults(adapter_checks(on_line(backend, line), box))
             environment = fingerprint(line(backend.versions).value, self.plan.public_config)
         except Stopped:
             raise Stopped(self.lease.reason or "stopped before it began") from None
@@ -280,12 +283,17 @@ class _Run:
     def _play(self, job: Job) -> Played:
         if self.lease.stop.is_set():
             raise Stopped
-        namespace = f"{NAMESPACE_PREFIX}{self.run_id}-{job.trial}-{digest(job.scenario.id)[:8]}"
+        namespace = self._namespace(job)
         granted = self.diagnoses.borrow(self._share(job.scenario))
         limits = CallLimits(self.plan.limits.timeout_s, self.plan.limits.attempts, granted)
         played = play(self.instance, job.scenario, namespace, limits, self.lease.stop)
         self.diagnoses.give_back(granted - sum(answer.diagnosis is not None for answer in played.answers))
         return played
+
+    def _namespace(self, job: Job) -> str:
+        if job.scenario.standing:
+            return job.scenario.standing.namespace
+        return f"{NAMESPACE_PREFIX}{self.run_id}-{job.trial}-{digest(job.scenario.id)[:8]}"
 
     def _share(self, scenario: Scenario) -> int:
         """The run's diagnoses are shared out over its scenarios by their number of probes."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from collectors.backend import Backend, Observation, Recall, Usage
+from collectors.backend import Backend, Hit, Observation, Recall, Usage
 from collectors.calls import CallTimeout, Instance, Line, Stopped, Timed, attempt, describe, is_transient
+from collectors.census import Census
 from collectors.diagnosis import Inquirer, recall
-from collectors.failures import JUDGE_ERROR, Diagnosis, failure_kind
+from collectors.failures import ERROR, JUDGE_ERROR, Diagnosis, failure_kind
 from collectors.history import History
 from collectors.matching import MatchTimeout
 from collectors.scorers import Evidence, judge
@@ -93,8 +94,9 @@ def play(
     limits: CallLimits | None = None,
     stop: threading.Event | None = None,
 ) -> Played:
-    """Play the steps in a fresh namespace, and drop it. A transient failure of a call that changes the store
-    replays everything from `reset`, since a plant that was stored and then raised would be stored twice.
+    """Play the steps in a fresh namespace, and drop it; a standing one is only read. A transient failure of a
+    call that changes the store replays everything from `reset`, since a plant that was stored and then raised
+    would be stored twice.
     So does a diagnosis that hung before the last question, since it must change no answer: what else than
     planting again brings an open store back that lives in memory? That replay diagnoses nothing more, and
     is no attempt. Raises `Stopped`; every other failure is in what it returns."""
@@ -153,6 +155,8 @@ class _Player:
     missing: str | None = None
     hung: bool = False
     began: bool = False
+    unstored: dict[str, History] = field(default_factory=dict)
+    expected: Mapping[str, int] | None = None
 
     def run(self, scenario: Scenario) -> Exception | None:
         """Play the scenario; the error that a replay may mend, if there was one."""
@@ -177,11 +181,21 @@ class _Player:
         self.opened = self.backend = self._change(self.instance.handle).value
 
     def _play(self, scenario: Scenario) -> None:
+        if scenario.standing and "durable" not in self.backend.capabilities:
+            self.missing = "durable"  # without it an index does not stand
         if all(self._lacks(probe) for probe in scenario.probes):
             self.played.answers = [_skipped(probe, str(self._lacks(probe))) for probe in scenario.probes]
             return
+        if scenario.standing:
+            self.unsettled, self.expected = False, scenario.expected
+            self._walk(scenario)
+            return
         self.began, self.played.plant_ms = True, 0.0
         self._change(lambda: self.backend.reset(Scope(self.namespace)))
+        self._walk(scenario)
+        self.played.answers = [self._tried_alone(answer) for answer in self.played.answers]
+
+    def _walk(self, scenario: Scenario) -> None:
         for step in scenario.steps:
             if self.hung:
                 raise _DiagnosisHung
@@ -214,10 +228,14 @@ class _Player:
                 pass  # the history remembers it
             case Reopen():
                 self._settle()
-                self._change(self.instance.close)
-                self._open()
+                self._reopened()
             case Probe():
                 raise AssertionError("a probe is asked, not done")
+
+    def _reopened(self) -> Backend:
+        self._change(self.instance.close)
+        self._open()
+        return self.backend
 
     def _plant(self, memories: tuple[Memory, ...]) -> None:
         """One `remember` for each run of memories of one user and session."""
@@ -265,23 +283,62 @@ class _Player:
     # Asking
 
     def _ask(self, probe: Probe) -> Answer:
-        lacking = self.missing or self._lacks(probe)
+        lacking = self._lacks(probe)
         if lacking:
             return _skipped(probe, lacking)
         self._settle()
+        if probe.counts:
+            return self._count(probe)
         scope = self._scope(probe)
         asked = recall(self.line, self.backend, scope, probe.query, probe.k, probe.leg, self.limits.attempts)
         if asked.error:
             return _failed(probe, describe(asked.error), asked.attempts)
         answer: Recall = asked.value
         self.played.asking += answer.usage
-        return self._judged(
-            probe, Observation(answer.hits, answer.reply, asked.ms, asked.attempts, answer.usage)
-        )
+        seen = Observation(answer.hits, answer.reply, asked.ms, asked.attempts, answer.usage)
+        return self._asked_again(probe, scope, seen) if probe.twice else self._judged(probe, seen)
+
+    def _asked_again(self, probe: Probe, scope: Scope, seen: Observation) -> Answer:
+        """Judge an answer by a second one to the same question, which is not timed."""
+        asked = recall(self.line, self.backend, scope, probe.query, probe.k, probe.leg, self.limits.attempts)
+        if asked.error:
+            return _failed(probe, describe(asked.error), seen.attempts + asked.attempts)
+        self.played.asking += asked.value.usage
+        by_id = "ids" in self.backend.capabilities
+        same = _told(seen.hits, by_id) == _told(asked.value.hits, by_id)
+        return self._judged(probe, seen if same else replace(seen, again=tuple(asked.value.hits)))
+
+    def _count(self, probe: Probe) -> Answer:
+        counted = attempt(self.line, lambda: self._census(probe), self.limits.attempts)
+        if counted.error:
+            return _failed(probe, describe(counted.error), counted.attempts)
+        census: Census = counted.value
+        lacking = census.lacks(probe.leg)
+        if lacking:
+            return _skipped(probe, lacking)
+        seen = Observation(reply=census.told(probe.leg), attempts=counted.attempts, census=census)
+        return self._judged(probe, seen)
+
+    def _census(self, probe: Probe) -> Census:
+        """What was planted is expected where the backend keeps memories one to one, as `ids` promises. A leg
+        that is not there any more holds nothing."""
+        counted = self.backend.count(Scope(self.namespace, probe.user))
+        expected = self.expected
+        if expected is None:
+            one_to_one = "ids" in self.backend.capabilities
+            expected = dict.fromkeys(counted, len(self.history.held)) if one_to_one else {}
+        told = {str(leg): int(n) for leg, n in counted.items()}
+        return Census({**dict.fromkeys(expected, 0), **told}, expected)
 
     def _lacks(self, probe: Probe) -> str | None:
         """What the backend lacks to be asked this, and to be judged by it."""
-        if probe.leg and ("legs" not in self.backend.capabilities or probe.leg not in self.backend.legs):
+        if self.missing:
+            return self.missing
+        if (
+            probe.leg
+            and not probe.counts
+            and ("legs" not in self.backend.capabilities or probe.leg not in self.backend.legs)
+        ):
             return f"leg {probe.leg}"
         return next(iter(sorted(probe.needs - self.backend.capabilities)), None)
 
@@ -293,12 +350,41 @@ class _Player:
         diagnosis = None
         try:
             evidence, scores = judge(probe, observation)
-            if not scores["pass"]:
+            if not scores["pass"] and not probe.counts:
                 diagnosis = self._diagnose(probe)
-            failure = failure_kind(probe, evidence, self.history, diagnosis)
+            failure = self._kind(probe, evidence, self.history, diagnosis)
+            if diagnosis and diagnosis.unstored:
+                self.unstored[probe.case] = self.history.copy()
         except MatchTimeout as late:
             return Answer(probe, replace(observation, error=str(late)), failure=JUDGE_ERROR)
         return Answer(probe, observation, evidence, scores, failure, diagnosis)
+
+    def _kind(
+        self, probe: Probe, evidence: Evidence, history: History, diagnosis: Diagnosis | None
+    ) -> str | None:
+        by_id = "ids" in self.backend.capabilities
+        return failure_kind(probe, evidence, history, diagnosis, ids=by_id)
+
+    def _tried_alone(self, answer: Answer) -> Answer:
+        """A memory that was not found is planted again, alone, when the scenario is over: was it never
+        stored, or taken away?"""
+        history = self.unstored.get(answer.probe.case)
+        if self.hung or history is None or answer.diagnosis is None or answer.evidence is None:
+            return answer
+        told = answer.diagnosis
+        memory = history.held[told.unstored[0]]
+        inquirer = Inquirer(self.line, self.backend, self.limits.attempts)
+        reopen = self._reopened if memory.id in history.reopened else None
+        try:
+            found = inquirer.plant_alone(memory, Scope(self.namespace), reopen)
+        except _ChangeFailed:  # the backend would not open again: the answers are in, and stay
+            return answer
+        finally:
+            self.hung = inquirer.hung
+            self.played.asking += inquirer.usage
+        diagnosis = told.with_alone(found)
+        failure = self._kind(answer.probe, answer.evidence, history, diagnosis)
+        return answer._replace(failure=failure, diagnosis=diagnosis)
 
     def _diagnose(self, probe: Probe) -> Diagnosis | None:
         if probe.case not in self.known and len(self.known) < self.limits.diagnoses:
@@ -331,5 +417,10 @@ def _skipped(probe: Probe, capability: str) -> Answer:
     return Answer(probe, Observation(attempts=0, skipped=capability))
 
 
+def _told(hits: Iterable[Hit], by_id: bool) -> list[tuple[str, str]]:
+    """What two equal answers have in common; ids only where they are the planted ones."""
+    return [(hit.id if by_id else "", hit.text) for hit in hits]
+
+
 def _failed(probe: Probe, reason: str, attempts: int) -> Answer:
-    return Answer(probe, Observation(attempts=attempts, error=reason), failure="backend error")
+    return Answer(probe, Observation(attempts=attempts, error=reason), failure=ERROR)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from collectors.backend import Hit, Observation
+from collectors.census import Census
 from collectors.matching import any_matches, matches
 from collectors.suite import Expectation, Probe
 
@@ -38,6 +40,8 @@ class Evidence(NamedTuple):
     found: tuple[tuple[int, ...], ...]
     unwanted: frozenset[int]
     unwanted_first: bool
+    census: Census | None = None
+    again: tuple[Hit, ...] | None = None
 
     @property
     def wanted(self) -> frozenset[int]:
@@ -45,12 +49,13 @@ class Evidence(NamedTuple):
 
 
 def wants(probe: Probe) -> tuple[Want, ...]:
-    """Each pattern of an `all`, each id, and an `any` group as one; what is wanted twice counts once."""
+    """Each pattern of an `all`, each id that should come back, and an `any` group as one; what is wanted
+    twice counts once."""
     found: list[Want] = []
     for expectation in probe.expectations:
         if expectation.kind == "any":
             found.append(Want(expectation.patterns))
-        elif expectation.kind in ("all", "only"):
+        elif expectation.kind in ("all", "only", "metadata"):
             found += [Want((pattern,)) for pattern in expectation.patterns]
             found += [Want(id=id) for id in expectation.ids]
     return tuple(dict.fromkeys(found))
@@ -93,6 +98,35 @@ def holds(probe: Probe, evidence: Evidence, expectation: Expectation) -> bool:
             return len(hits) <= (expectation.n or 0)
         case "exactly":
             return len(hits) == expectation.n
+        case "metadata":
+            return not differing(expectation, hits[: probe.k])
+        case "stable":
+            return evidence.again is None
+        case "count":
+            share = leg_share(probe, evidence)
+            return share is not None and share >= 1 - (expectation.tolerance or 0.0)
+
+
+def differing(expectation: Expectation, hits: Sequence[Hit]) -> dict[str, Any]:
+    """Of a `metadata` expectation, what the hit with its id bears instead, by name; None where it bears
+    nothing of that name, or there is no such hit. Empty when it is met."""
+    found = next((hit.metadata for hit in hits if hit.id in expectation.ids), {})
+    return {
+        name: found.get(name) for name, value in expectation.values if not is_same(value, found.get(name))
+    }
+
+
+def is_same(planted: Any, returned: Any) -> bool:
+    """Whether a value survived: equal, or the same moment written otherwise."""
+    return bool(planted == returned) or None is not _moment(planted) == _moment(returned)
+
+
+def _moment(value: Any) -> datetime | None:
+    try:
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _found_of(evidence: Evidence, expectation: Expectation) -> list[tuple[int, ...]]:
@@ -161,11 +195,26 @@ def unwanted_came_first(probe: Probe, evidence: Evidence) -> float | None:
     return float(evidence.unwanted_first) if asked else None
 
 
+def unstable(probe: Probe, evidence: Evidence) -> float | None:
+    asked = any(expectation.kind == "stable" for expectation in probe.expectations)
+    return float(evidence.again is not None) if asked else None
+
+
 def abstained(probe: Probe, evidence: Evidence) -> float | None:
     return float(not evidence.hits) if probe.abstain else None
 
 
-def returned_tokens(probe: Probe, evidence: Evidence) -> float:
+def leg_count(probe: Probe, evidence: Evidence) -> float | None:
+    return float(evidence.census.count(probe.leg)) if evidence.census else None
+
+
+def leg_share(probe: Probe, evidence: Evidence) -> float | None:
+    return evidence.census.share(probe.leg) if evidence.census else None
+
+
+def returned_tokens(probe: Probe, evidence: Evidence) -> float | None:
+    if evidence.census:
+        return None
     return float(sum(_tokens(hit.text) for hit in evidence.hits))
 
 
@@ -187,6 +236,9 @@ SCORERS: Mapping[str, Callable[[Probe, Evidence], float | None]] = {
     "unwanted_first": unwanted_came_first,
     "abstained": abstained,
     "returned_tokens": returned_tokens,
+    "leg_count": leg_count,
+    "leg_share": leg_share,
+    "unstable": unstable,
 }
 
 
@@ -199,4 +251,5 @@ def score(probe: Probe, evidence: Evidence) -> dict[str, float]:
 def judge(probe: Probe, observation: Observation) -> tuple[Evidence, dict[str, float]]:
     """Evidence and scores of an answer (of an errored or skipped observation: call neither)."""
     evidence = examine(probe, observation.hits)
+    evidence = evidence._replace(census=observation.census, again=observation.again)
     return evidence, score(probe, evidence)

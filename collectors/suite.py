@@ -10,17 +10,43 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 DEFAULT_USER = "user"
 
 
+class Problem(NamedTuple):
+    """One thing that keeps a suite from being loaded. `where` is "file:line", or a file; `rule` is what lint
+    calls it."""
+
+    where: str
+    message: str
+    rule: str = "malformed"
+    case: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}"
+
+
 class SuiteError(Exception):
-    """A suite that cannot be loaded. The message names file, line, field and what was expected."""
+    """A suite that cannot be loaded. The message names file, line, field and what was expected. `problems`
+    are all there are, where they have a place; `rest` are the scenarios that could be read in spite of
+    them, for lint to look at."""
+
+    def __init__(
+        self, message: str, problems: Sequence[Problem] = (), rest: tuple[Scenario, ...] = ()
+    ) -> None:
+        super().__init__(message)
+        self.problems, self.rest = tuple(problems), rest
+
+    @classmethod
+    def at(cls, where: str, message: str, rule: str = "malformed", case: str = "") -> SuiteError:
+        problem = Problem(where, message, rule, case)
+        return cls(str(problem), [problem])
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +75,9 @@ class Scope:
     session: str | None = None
 
 
-Kind = Literal["any", "all", "unwanted", "unwanted_first", "only", "at_most", "exactly"]
+Kind = Literal[
+    "any", "all", "unwanted", "unwanted_first", "only", "at_most", "exactly", "metadata", "stable", "count"
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +86,11 @@ class Expectation:
 
     any: one of the patterns in the first k | all: each pattern and id in the first k |
     unwanted: none of them in the first k | unwanted_first: none of them in the first hit |
-    only: exactly these ids, of all that came back | at_most, exactly: `n` hits, of all that came back.
+    only: exactly these ids, of all that came back | at_most, exactly: `n` hits, of all that came back |
+    metadata: the one id in the first k, its metadata with these `values` | stable: asked again, the same
+    hits in the same order |
+    count: the probe's leg holds as many memories as it should, or all legs as many as each other, give or
+    take `tolerance` (a share); nothing is asked of the index but its number.
     `section` names the part of a structured answer that is meant; None is the plain list of hits.
     """
 
@@ -67,6 +99,8 @@ class Expectation:
     ids: tuple[str, ...] = ()
     n: int | None = None
     section: str | None = None
+    tolerance: float | None = None
+    values: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +142,8 @@ class Reopen:
 class Probe:
     """A question with what is expected of the answer. `session` None is the session of the last
     `Session` step; `all_sessions` asks over all of the user's. `story` holds the case's own steps before
-    the question, without the background memories, for a person to read."""
+    the question, without the background memories, for a person to read. `where` is "file:line", where it was
+    read: no part of what is asked."""
 
     case: str
     query: str
@@ -127,12 +162,27 @@ class Probe:
     hash: str = ""
     background: str = ""
     story: tuple[Step, ...] = ()
+    where: str = field(default="", compare=False)
+
+    @property
+    def counts(self) -> bool:
+        """Whether memories are counted instead of asked for."""
+        return any(expectation.kind == "count" for expectation in self.expectations)
+
+    @property
+    def twice(self) -> bool:
+        """Whether it is asked a second time, to compare the answers."""
+        return any(expectation.kind == "stable" for expectation in self.expectations)
 
     @property
     def needs(self) -> frozenset[str]:
         """Capabilities without which the question cannot be judged."""
-        by_id = any(expectation.ids for expectation in self.expectations)
-        return frozenset({"ids"}) if by_id else frozenset()
+        asked = {
+            "ids": any(expectation.ids for expectation in self.expectations),
+            "metadata": any(expectation.kind == "metadata" for expectation in self.expectations),
+            "count": self.counts,
+        }
+        return frozenset(name for name, needed in asked.items() if needed)
 
 
 Step = Plant | Amend | Forget | ForgetUser | Session | Reopen | Probe
@@ -140,10 +190,15 @@ Step = Plant | Amend | Forget | ForgetUser | Session | Reopen | Probe
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Steps in one fresh namespace: the unit of isolation, of concurrency, of retry and of resume."""
+    """Steps in one fresh namespace: the unit of isolation, of concurrency, of retry and of resume.
+
+    `standing` is an index of the team's that is only read: no reset, no planting, nothing dropped.
+    `expected`: how many memories its legs should hold, from the record; of a fresh one the plants tell."""
 
     id: str
     steps: tuple[Step, ...]
+    standing: Scope | None = None
+    expected: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def probes(self) -> tuple[Probe, ...]:
@@ -181,6 +236,16 @@ class Suite:
     def plants(self) -> int:
         return sum(scenario.plants for scenario in self.scenarios)
 
+    @property
+    def standing(self) -> bool:
+        """Whether a standing index is read, so that nothing may be written anywhere near it."""
+        return any(scenario.standing for scenario in self.scenarios)
+
+    def expecting(self, counts: Mapping[str, int]) -> Suite:
+        """The suite with what the legs of its standing index should hold."""
+        told = (replace(one, expected=counts) if one.standing else one for one in self.scenarios)
+        return replace(self, scenarios=tuple(told))
+
 
 @dataclass(frozen=True, slots=True)
 class SuiteConfig:
@@ -205,7 +270,10 @@ SHIPPED = {
     )
 }
 
-READERS = {"golden": "collectors.suites.golden:read"}
+READERS = {
+    "golden": "collectors.suites.golden:read",
+    "index_health": "collectors.suites.index_health:read",
+}
 """Kind -> its reader: a function (SuiteConfig) -> tuple of scenarios."""
 
 
@@ -218,24 +286,37 @@ def load(config: SuiteConfig) -> Suite:
     scenarios = getattr(import_module(module), function)(config)
     suite = Suite(config.name, config.kind, scenarios, config.origin, str(config.path))
     _refuse_empty_or_doubled(suite)
+    _refuse_changes_of_standing(suite)
     return suite
 
 
+def _refuse_changes_of_standing(suite: Suite) -> None:
+    for scenario in suite.scenarios:
+        changing = [step for step in scenario.steps if not isinstance(step, Probe | Session)]
+        if scenario.standing and changing:
+            raise SuiteError(
+                f"suite {suite.name}: scenario {scenario.id!r} would {type(changing[0]).__name__.lower()} in "
+                f"the standing index {scenario.standing.namespace!r}; a standing index is only read"
+            )
+
+
 def _refuse_empty_or_doubled(suite: Suite) -> None:
-    cases = [probe.case for probe in suite.probes]
+    cases = [(probe.case, probe.where) for probe in suite.probes]
     if not cases:
         raise SuiteError(
             f"suite {suite.name}: no cases in {suite.path}; check the path and the selected tags"
         )
-    _refuse_doubled(suite.name, "case", cases)
-    _refuse_doubled(suite.name, "scenario", [scenario.id for scenario in suite.scenarios])
+    _refuse_doubled(suite, "case", cases)
+    _refuse_doubled(suite, "scenario", [(scenario.id, suite.path) for scenario in suite.scenarios])
 
 
-def _refuse_doubled(suite: str, what: str, ids: Sequence[str]) -> None:
+def _refuse_doubled(suite: Suite, what: str, ids: Sequence[tuple[str, str]]) -> None:
     seen: set[str] = set()
-    for id in ids:
+    for id, where in ids:
         if id in seen:
-            raise SuiteError(f"suite {suite}: {what} id {id!r} occurs twice; ids must be unique")
+            told = f"{what} id {id!r} occurs twice; ids must be unique"
+            problem = Problem(where, told, "duplicate-id", id)
+            raise SuiteError(f"suite {suite.name}: {told}", [problem], suite.scenarios)
         seen.add(id)
 
 

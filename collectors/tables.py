@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from collectors.contract import CheckResult
+from collectors.suite import SHIPPED
 from store.metrics import METRICS
-from store.queries import CaseRow, Rolled, RunRow
+from store.queries import CaseRow, CaseStanding, LogRow, Rolled, RunRow
+
+if TYPE_CHECKING:
+    from collectors.mutants import Proof
+    from collectors.policy import Difference
 
 
 def print_runs(rows: Sequence[RunRow]) -> None:
@@ -75,11 +80,67 @@ def print_checks(checks: Iterable[CheckResult]) -> None:
             console.print(Text(f"    {check.advice}"), soft_wrap=True)
 
 
+def print_difference(found: Difference) -> None:
+    console = Console()
+    since = found.old[:8] or "nothing"
+    console.print(f"{found.suite}: {since} → {found.new[:8]}", markup=False, highlight=False)
+    for sign, names in (("+", found.added), ("−", found.removed), ("~", found.changed)):
+        for name in names:
+            note = "  deleted, not retired" if sign == "−" and name in found.deleted else ""
+            console.print(Text(f"{sign} {name}{note}"), soft_wrap=True)
+    console.print(f"{found.paired} cases are the same; a comparison drops {found.dropped}", highlight=False)
+
+
+def print_log(rows: Iterable[LogRow]) -> None:
+    table = _table("when (UTC)", "what", "of", "why", "by", "owner", "until")
+    for row in rows:
+        of = row.subject[:8] if row.what == "version" else row.subject
+        until = f"{row.expires:%Y-%m-%d}" if row.expires else ""
+        why = row.reason or "nobody said"
+        table.add_row(
+            f"{row.at:%Y-%m-%d %H:%M}",
+            row.what,
+            Text(of),
+            Text(why),
+            Text(row.author),
+            Text(row.owner),
+            until,
+        )
+    Console().print(table)
+
+
+def print_standings(rows: Iterable[CaseStanding]) -> None:
+    table = _table("case", "counts as", "equal runs", "owner", "until", "why")
+    for row in rows:
+        until = f"{row.expires:%Y-%m-%d}" if row.expires else ""
+        table.add_row(
+            Text(row.case), row.standing, str(row.stretch), Text(row.owner), until, Text(row.reason)
+        )
+    Console().print(table)
+
+
 def print_backends(rows: Iterable[Mapping[str, Any]]) -> None:
     table = _table("backend", "type", "owner")
     for row in rows:
         table.add_row(row["name"], row["type"], row["owner"])
     Console().print(table)
+
+
+def print_mutants(proof: Proof) -> None:
+    console = Console()
+    table = _table("fault", "detected", "lost", "critical", "by", "named", "right")
+    table.columns[0].no_wrap = True
+    for mutant in proof.mutants:
+        found = mutant.found
+        by = [*(tag for tag in found.tags if tag not in SHIPPED), *found.beyond]
+        right = "yes" if mutant.named_right else f"no: {mutant.expected}"
+        told = ("yes" if found.detected else "MISSED", str(len(found.lost)), str(found.critical))
+        table.add_row(mutant.fault, *told, ", ".join(by[:3]) or "–", found.kind or "–", right)
+    console.print(table)
+    many = f"{proof.detected} of {len(proof.mutants)} faults detected, {proof.named_right} named rightly"
+    console.print(f"{many}; {proof.cases} cases")
+    if proof.healthy.detected:
+        console.print(f"without a fault: {proof.healthy.kind}, so nothing is proved", markup=False)
 
 
 def _table(*columns: str) -> Table:

@@ -15,6 +15,7 @@ KINDS = {
     "only": "exactly these, of all that came back",
     "at_most": "at most {n} hits",
     "exactly": "exactly {n} hits",
+    "count": "as many memories as there should be",
 }
 WANTED, UNWANTED = frozenset({"any", "all", "only"}), frozenset({"unwanted", "unwanted_first"})
 

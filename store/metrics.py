@@ -61,6 +61,13 @@ _ROWS = (
            "model tokens spent to plant one memory"),
     Metric(19, "money", "USD", "lower", 0.05, True, "mean", "scenario",
            "money spent by one scenario, planting and asking"),
+    Metric(20, "leg_count", "count", "higher", 0.02, True, "mean", "hits",
+           "memories that a leg says it holds"),
+    Metric(21, "leg_share", "share", "higher", 0.02, False, "mean", "hits",
+           "memories of a leg against those expected, or of the emptiest leg against the fullest: "
+           "the smaller number as a share of the larger"),
+    Metric(22, "unstable", "share", "lower", 0.01, False, "share", "hits",
+           "of the questions asked twice, those answered otherwise the second time"),
 )  # fmt: skip
 
 METRICS = {metric.name: metric for metric in _ROWS}

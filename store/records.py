@@ -41,6 +41,29 @@ class SuiteRecord:
     owner: str = "default"
 
 
+class FindingRecord(NamedTuple):
+    """One thing wrong with a suite, as lint tells it."""
+
+    file: str
+    line: int
+    case: str
+    rule: str
+    severity: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class LintRecord:
+    """What lint found, by which `rules`. Of `asked` cases that both floors could be asked, `telling` ones
+    tell a memory from a floor; None: the floors were not asked."""
+
+    rules: str
+    findings: tuple[FindingRecord, ...]
+    asked: int | None = None
+    telling: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class NewRun:
     """A run about to start. `token` is the fencing token of the backend's lease; `subset` says which
@@ -93,6 +116,21 @@ class ScenarioOutcome:
     attempts: int = 1
     error: str | None = None
     cases: tuple[CaseOutcome, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MutantRecord:
+    """What a suite made of one fault: `meaning` says what the fault does; `lost` counts cases that it
+    passes without it, `critical_lost` the critical ones among them; `kind` is what the failure was called,
+    and `kind_right` whether that is what the fault should be called."""
+
+    fault: str
+    meaning: str
+    detected: bool
+    lost: int
+    critical_lost: int
+    kind: str | None
+    kind_right: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from store.queries import CaseRow, RunRow
+    from store.queries import CaseRow, CaseStanding, LogRow, RunRow
 
 
 def run_list(rows: Iterable[RunRow]) -> dict[str, Any]:
@@ -49,6 +49,42 @@ def case(row: CaseRow) -> dict[str, Any]:
         "failure": row.failure,
         "passes": row.passes,
         "trials": row.trials,
+    }
+
+
+def suite_log(suite: str, rows: Iterable[LogRow]) -> dict[str, Any]:
+    """`reason` and `author` are None where nobody gave a reason."""
+    return {"suite": suite, "log": [_log_row(row) for row in rows]}
+
+
+def _log_row(row: LogRow) -> dict[str, Any]:
+    return {
+        "at": moment(row.at),
+        "what": row.what,
+        "subject": row.subject,
+        "reason": row.reason or None,
+        "author": row.author or None,
+        "owner": row.owner or None,
+        "expires": moment(row.expires),
+    }
+
+
+def standings(suite: str, rows: Iterable[CaseStanding]) -> dict[str, Any]:
+    """`gates`: whether its loss may fail a deploy. What was decided is None where nothing was."""
+    return {"suite": suite, "cases": [_standing(row) for row in rows]}
+
+
+def _standing(row: CaseStanding) -> dict[str, Any]:
+    return {
+        "case": row.case,
+        "standing": row.standing,
+        "gates": row.gates,
+        "stretch": row.stretch,
+        "owner": row.owner or None,
+        "reason": row.reason or None,
+        "author": row.author or None,
+        "at": moment(row.at),
+        "expires": moment(row.expires),
     }
 
 

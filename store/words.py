@@ -417,6 +417,19 @@ def suite_title(name: str, cases: int, tags: int, runs: int, flaky: int) -> str:
     return f"{asks}; {'none' if not flaky else spelled(flaky)} of them {'is' if flaky < 2 else 'are'} flaky"
 
 
+def telling(telling: int | None, asked: int | None) -> str:
+    """ "88 % of 231 cases tell a memory from both floors"; nothing where the floors were not asked."""
+    if not asked or telling is None:
+        return ""
+    return f"{telling / asked * 100:.0f} % of {count(asked, 'case')} tell a memory from both floors"
+
+
+def on_trial(cases: int, runs: int) -> str:
+    """ "3 new cases are on trial: they gate nothing before 5 equal runs in a row"."""
+    who = f"{count(cases, 'new case')} {'is' if cases == 1 else 'are'} on trial"
+    return f"{who}: {'it gates' if cases == 1 else 'they gate'} nothing before {runs} equal runs in a row."
+
+
 def ago(at: datetime, now: datetime) -> str:
     """ "12 s ago", "3 h 5 min ago"; days beyond two of them."""
     age = now - at

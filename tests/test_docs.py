@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
+from collectors import failures, symptoms
 from collectors.backend import BACKENDS
 from collectors.cli import app
+from collectors.lint import RULES
 from collectors.suite import SuiteConfig, load
 from collectors.suites.golden_format import Case
 from store.metrics import METRICS
@@ -41,6 +43,14 @@ def test_every_metric_is_documented(metric) -> None:
     assert row.split("|")[3].strip() == metric.better
 
 
+@pytest.mark.parametrize("kind", sorted({**failures.KINDS, **symptoms.KINDS}))
+def test_every_kind_of_failure_is_documented(kind: str) -> None:
+    """A kind stands in docs/glossary.md, in the words of the code."""
+    meaning = {**failures.KINDS, **symptoms.KINDS}[kind]
+    rows = (DOCS / "glossary.md").read_text(encoding="utf-8").splitlines()
+    assert any(row.startswith(f"| `{kind}` |") and meaning in row for row in rows)
+
+
 @pytest.mark.parametrize("field", sorted(Case.model_fields))
 def test_every_field_of_a_case_is_documented(field: str) -> None:
     """A field of the golden format stands in the table of docs/suites.md."""
@@ -55,6 +65,19 @@ def test_every_backend_is_documented(backend: str) -> None:
         line for line in (DOCS / "backends.md").read_text(encoding="utf-8").splitlines() if line[:1] == "#"
     ]
     assert any(f"`{backend}`" in heading for heading in headings)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_every_lint_rule_is_documented(rule) -> None:
+    """A rule stands in docs/lint.md with its level, why it matters and what to do, word for word."""
+    row = f"| `{rule.name}` | {rule.severity} | {rule.why} | {rule.hint} |"
+    assert row in (DOCS / "lint.md").read_text(encoding="utf-8").splitlines()
+
+
+def test_no_lint_rule_is_documented_that_does_not_exist() -> None:
+    """docs/lint.md names only rules that there are, in their order."""
+    rows = (DOCS / "lint.md").read_text(encoding="utf-8").split("## Floors")[0].splitlines()
+    assert [row.split("`")[1] for row in rows if row.startswith("| `")] == [rule.name for rule in RULES]
 
 
 def test_every_decision_is_listed() -> None:

@@ -147,7 +147,7 @@ class SqliteStore(Backend):
         refuse_options(config)
         self._where = f"backend {config.name}"
         self._database = open_file(config.directory, f"{self.index}.sqlite", self.schema)
-        declared = {"amend", "forget", "forget_user", "count", "ids", "deterministic"}
+        declared = {"amend", "forget", "forget_user", "count", "ids", "metadata", "deterministic"}
         declared |= {"legs"} if self.legs else set()
         self.capabilities = frozenset(declared | ({"durable"} if config.directory else set()))
 

@@ -23,7 +23,7 @@ class Nothing(Backend):
     """Takes everything, returns nothing. It declares what an empty answer can be judged by, so that its
     score is that of saying nothing, in every case where that can be scored."""
 
-    capabilities = frozenset({"amend", "forget", "forget_user", "ids", "deterministic"})
+    capabilities = frozenset({"amend", "forget", "forget_user", "ids", "metadata", "deterministic"})
     legs = ()
 
     def __init__(self, config: BackendConfig) -> None:

@@ -216,6 +216,7 @@ class Mem0(Backend):
             "durable": own_store or config.directory is not None,
             "deterministic": steady and not own_store and not infer,
             "ids": True,
+            "metadata": True,
         }
         return frozenset(name for name, holds in declared.items() if holds)
 

@@ -7,9 +7,8 @@ case has a scenario, and so a namespace, of its own.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from math import ceil
@@ -27,6 +26,7 @@ from collectors.suite import (
     Memory,
     Plant,
     Probe,
+    Problem,
     Reopen,
     Scenario,
     Session,
@@ -67,18 +67,16 @@ class World:
 
 
 def read(config: SuiteConfig) -> tuple[Scenario, ...]:
-    """Scenarios of the suite's file, or of the `*.jsonl` files of its folder in name order."""
-    sources = [source for source in _read_cases(config) if _selected(source.case.tags, config)]
-    worlds = _read_worlds(config, sources)
-    shared: dict[str, list[Source]] = defaultdict(list)
-    alone: list[Source] = []
-    for source in sources:
-        (alone if source.case.own_namespace else shared[source.case.world or ""]).append(source)
-    groups = [group for name, members in sorted(shared.items()) for group in _grouped(worlds[name], members)]
-    lone = [_lone_scenario(source, worlds.get(source.case.world or "")) for source in alone]
-    for scenario in (*groups, *lone):
-        _refuse_doubled_memories(config.name, scenario)
-    return (*groups, *lone)
+    """Scenarios of the suite's file, or of the `*.jsonl` files of its folder in name order. Raises
+    `SuiteError` with all that is wrong, and the scenarios of the cases that are not."""
+    problems: list[Problem] = []
+    sources = [source for source in _read_cases(config, problems) if _selected(source.case.tags, config)]
+    worlds = _read_worlds(config, sources, problems)
+    scenarios = _scenarios(list(_compiled(sources, worlds, problems)))
+    problems += [problem for scenario in scenarios for problem in _doubled_memories(config, scenario)]
+    if problems:
+        raise refusal(f"suite {config.name}", problems, scenarios)
+    return scenarios
 
 
 def _selected(tags: Sequence[str], config: SuiteConfig) -> bool:
@@ -88,41 +86,50 @@ def _selected(tags: Sequence[str], config: SuiteConfig) -> bool:
 # Files
 
 
-def _read_cases(config: SuiteConfig) -> list[Source]:
+def _read_cases(config: SuiteConfig, problems: list[Problem]) -> list[Source]:
+    """The well-formed cases; of two with one id the first."""
     files = sorted(config.path.glob("*.jsonl")) if config.path.is_dir() else [config.path]
     if not files:
         raise SuiteError(f"suite {config.name}: no *.jsonl file in {config.path}")
-    sources: list[Source] = []
-    problems: list[str] = []
-    seen: dict[str, str] = {}
+    sources: dict[str, Source] = {}
     for where, raw in _lines(files, problems):
         try:
             source = Source(where, raw, form.Case.model_validate(raw))
         except ValidationError as error:
-            problems += [f"{where}: {text}" for text in form.explain(error)]
+            problems += _malformed(where, raw, error)
             continue
-        if source.case.id in seen:
-            problems.append(f"{where}: id: {source.case.id!r} stands in {seen[source.case.id]} already")
-        seen.setdefault(source.case.id, where)
-        sources.append(source)
-    _refuse(f"suite {config.name}", problems)
-    return sources
+        first = sources.setdefault(source.case.id, source)
+        if first is not source:
+            told = f"id: {source.case.id!r} stands in {first.where} already"
+            problems.append(Problem(where, told, "duplicate-id", source.case.id))
+    return list(sources.values())
 
 
-def _read_worlds(config: SuiteConfig, sources: Sequence[Source]) -> dict[str, World]:
-    """Those beside the suite, else those we ship."""
+def _malformed(where: str, raw: Mapping[str, Any], error: ValidationError) -> list[Problem]:
+    case = raw.get("id")
+    name = case if isinstance(case, str) else ""
+    return [Problem(where, wrong.text, wrong.rule, name) for wrong in form.explain(error)]
+
+
+def _read_worlds(config: SuiteConfig, sources: Sequence[Source], problems: list[Problem]) -> dict[str, World]:
     own = (config.path if config.path.is_dir() else config.path.parent) / "worlds"
-    worlds = {}
+    worlds: dict[str, World] = {}
     for name, where in _worlds_named(sources).items():
-        paths = [folder / f"{name}.jsonl" for folder in (own, SHIPPED_WORLDS)]
-        path = next((path for path in paths if path.is_file()), None)
-        if path is None:
-            shipped = ", ".join(sorted(path.stem for path in SHIPPED_WORLDS.glob("*.jsonl")))
-            raise SuiteError(
-                f"{where}: world: {name!r} should be a file {paths[0]}, or one of ours: {shipped}"
-            )
-        worlds[name] = _read_world(path, name)
+        try:
+            worlds[name] = read_world(_world_file(own, name, where), name)
+        except SuiteError as error:
+            problems += error.problems
     return worlds
+
+
+def _world_file(own: Path, name: str, where: str) -> Path:
+    """Beside the suite, else among those we ship. Raises `SuiteError`; `where` names what asked for it."""
+    paths = [folder / f"{name}.jsonl" for folder in (own, SHIPPED_WORLDS)]
+    path = next((path for path in paths if path.is_file()), None)
+    if path is None:
+        shipped = ", ".join(sorted(path.stem for path in SHIPPED_WORLDS.glob("*.jsonl")))
+        raise SuiteError.at(where, f"world: {name!r} should be a file {paths[0]}, or one of ours: {shipped}")
+    return path
 
 
 def _worlds_named(sources: Sequence[Source]) -> dict[str, str]:
@@ -133,95 +140,113 @@ def _worlds_named(sources: Sequence[Source]) -> dict[str, str]:
     return named
 
 
-def _read_world(path: Path, name: str) -> World:
-    problems: list[str] = []
+def read_world(path: Path, name: str) -> World:
+    """Raises `SuiteError`."""
+    problems: list[Problem] = []
     memories: dict[str, Memory] = {}
     user = DEFAULT_USER
     for place, raw in _lines([path], problems):
         try:
             write = form.Write.model_validate(raw)
         except ValidationError as error:
-            problems += [f"{place}: {text}" for text in form.explain(error)]
+            problems += _malformed(place, raw, error)
             continue
         user = (write.user or user) if not memories else user
         if write.id is None or write.id in memories:
-            problems.append(f"{place}: id: every memory of a world needs an id of its own")
+            problems.append(Problem(place, "id: every memory of a world needs an id of its own"))
             continue
         memories[write.id] = _memory(write, write.id, user)
-    _refuse(f"world {name}", problems or ([] if memories else [f"{path}: holds no memories"]))
+    if not memories and not problems:
+        problems.append(Problem(str(path), "holds no memories"))
+    if problems:
+        raise refusal(f"world {name}", problems)
     return World(name, list(memories.values()))
 
 
-def _lines(files: Sequence[Path], problems: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _lines(files: Sequence[Path], problems: list[Problem]) -> Iterator[tuple[str, dict[str, Any]]]:
     for path in files:
         try:
             text = path.read_text(encoding="utf-8-sig")
         except FileNotFoundError:
-            raise SuiteError(f"{path}: does not exist") from None
+            raise SuiteError.at(str(path), "does not exist") from None
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise SuiteError(f"{path}: cannot be read as UTF-8 text: {reason}") from error
+            raise SuiteError.at(str(path), f"cannot be read as UTF-8 text: {reason}") from error
         for number, line in enumerate(text.split("\n"), 1):
             if not line.strip():
                 continue
             try:
-                value = _parsed(line)
+                value = form.parsed(line)
             except (ValueError, RecursionError) as error:
-                problems.append(f"{path}:{number}: line: should be one JSON object, on one line: {error}")
+                told = f"line: should be one JSON object, on one line: {error}"
+                problems.append(Problem(f"{path}:{number}", told))
                 continue
             if isinstance(value, dict):
                 yield f"{path}:{number}", value
             else:
-                problems.append(f"{path}:{number}: line: should be a JSON object, not {type(value).__name__}")
+                told = f"line: should be a JSON object, not {type(value).__name__}"
+                problems.append(Problem(f"{path}:{number}", told))
 
 
-MAX_DEPTH = 32
-"""Levels of a line. Much deeper, and what comes later would run out of stack."""
-
-
-def _parsed(line: str) -> Any:
-    """The line's JSON value. Raises ValueError also for what Python alone reads as JSON, or would drop in
-    silence: NaN, half a surrogate pair, a field written twice."""
-    value = json.loads(line, object_pairs_hook=_once)
-    if _depth(value) > MAX_DEPTH:
-        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
-    json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
-    return value
-
-
-def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = sorted(name for name, n in Counter(name for name, _ in pairs).items() if n > 1)
-        raise ValueError(f"{', '.join(map(repr, twice))} stands twice in one object")
-    return found
-
-
-def _depth(value: Any) -> int:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return 1 + max(map(_depth, inner), default=0)
-
-
-def _refuse(what: str, problems: Sequence[str], shown: int = 20) -> None:
-    if problems:
-        more = [f"and {len(problems) - shown} more"] if len(problems) > shown else []
-        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
-        raise SuiteError("\n".join([f"{what}: {count}", *problems[:shown], *more]))
+def refusal(
+    what: str, problems: Sequence[Problem], rest: tuple[Scenario, ...] = (), shown: int = 20
+) -> SuiteError:
+    more = [f"and {len(problems) - shown} more"] if len(problems) > shown else []
+    count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+    lines = [f"{what}: {count}", *map(str, problems[:shown]), *more]
+    return SuiteError("\n".join(lines), problems, rest)
 
 
 # Scenarios
 
 
-def _grouped(world: World, members: Sequence[Source]) -> Iterator[Scenario]:
-    """By rendezvous hashing: a new case moves no other, until a group is added and draws its share."""
+class Compiled(NamedTuple):
+    """A case's own steps, its probes among them, with the ids of its memories made unique, and what stands
+    beside them."""
+
+    source: Source
+    world: World | None
+    background: Sequence[Memory]
+    steps: list[Step]
+    probes: list[Probe]
+
+
+def _compiled(
+    sources: Sequence[Source], worlds: Mapping[str, World], problems: list[Problem]
+) -> Iterator[Compiled]:
+    for source in sources:
+        world = worlds.get(source.case.world or "")
+        if source.case.world and not world:
+            continue  # which is told already
+        try:
+            yield _compile(source, world)
+        except SuiteError as error:
+            problems += error.problems
+
+
+def _scenarios(cases: Sequence[Compiled]) -> tuple[Scenario, ...]:
+    shared: dict[str, list[Compiled]] = defaultdict(list)
+    lone: list[Scenario] = []
+    for case in cases:
+        if case.source.case.own_namespace or not case.world:
+            lone.append(_lone_scenario(case))
+        else:
+            shared[case.world.name].append(case)
+    return (*(group for _, members in sorted(shared.items()) for group in _grouped(members)), *lone)
+
+
+def _grouped(members: Sequence[Compiled]) -> Iterator[Scenario]:
+    """Cases of one world, by rendezvous hashing: a new case moves no other, until a group is added and
+    draws its share."""
     count = ceil(len(members) / GROUP_SIZE)
-    groups: dict[int, list[Source]] = defaultdict(list)
-    for source in members:
-        groups[max(range(count), key=lambda group: _weight(group, source.case.id))].append(source)
-    for group, sources in sorted(groups.items()):
-        cases = [_compile(source, world, world.memories) for source in sources]
-        planted = tuple(memory for steps, _ in cases for memory in _planted(steps))
-        probes = tuple(probe for _, probes in cases for probe in probes)
+    groups: dict[int, list[Compiled]] = defaultdict(list)
+    for member in members:
+        groups[max(range(count), key=lambda group: _weight(group, member.source.case.id))].append(member)
+    for group, cases in sorted(groups.items()):
+        world = cases[0].world
+        assert world is not None, "grouped are the cases of one world"
+        planted = tuple(memory for case in cases for memory in _planted(case.steps))
+        probes = tuple(probe for case in cases for probe in case.probes)
         yield Scenario(f"{world.name}-{group + 1}", (Plant((*world.memories, *planted)), *probes))
 
 
@@ -233,10 +258,9 @@ def _planted(steps: Sequence[Step]) -> Iterator[Memory]:
     return (memory for step in steps if isinstance(step, Plant) for memory in step.memories)
 
 
-def _lone_scenario(source: Source, world: World | None) -> Scenario:
-    background = _background(source, world) if world else ()
-    steps, _ = _compile(source, world, background)
-    return Scenario(source.case.id, (Plant(background), *steps) if background else tuple(steps))
+def _lone_scenario(case: Compiled) -> Scenario:
+    first = (Plant(tuple(case.background)),) if case.background else ()
+    return Scenario(case.source.case.id, (*first, *case.steps))
 
 
 def _background(source: Source, world: World) -> tuple[Memory, ...]:
@@ -244,36 +268,28 @@ def _background(source: Source, world: World) -> tuple[Memory, ...]:
         return world.memories
     idle = [pattern for pattern in source.case.near if not world.near([pattern])]
     if idle:
-        raise SuiteError(f"{source.where}: near: nothing in world {world.name!r} matches {', '.join(idle)}")
+        told = f"near: nothing in world {world.name!r} matches {', '.join(idle)}"
+        raise SuiteError.at(source.where, told, case=source.case.id)
     return world.near(source.case.near)
 
 
-def _refuse_doubled_memories(suite: str, scenario: Scenario) -> None:
+def _doubled_memories(config: SuiteConfig, scenario: Scenario) -> Iterator[Problem]:
     """Two ids that differ as written may be one with the case's id before them: a/b + c and a + b/c."""
     planted = Counter(memory.id for memory in _planted(scenario.steps))
     doubled = sorted(id for id, n in planted.items() if n > 1)
     if doubled:
-        raise SuiteError(
-            f"suite {suite}: {', '.join(doubled)} would be planted twice in scenario {scenario.id!r}; "
+        told = (
+            f"{', '.join(doubled)} would be planted twice in scenario {scenario.id!r}; "
             "ids of cases and memories should differ without their slashes too"
         )
+        yield Problem(str(config.path), told, "duplicate-id")
 
 
-class Compiled(NamedTuple):
-    steps: list[Step]
-    probes: list[Probe]
-
-
-def _compile(source: Source, world: World | None, background: Sequence[Memory]) -> Compiled:
-    """The case's own steps, its probes among them, with the ids of its memories made unique."""
-    case = source.case
-    return _Compiler(source, world, background).compile(case.steps or _short_form(case))
-
-
-def _short_form(case: form.Case) -> list[form.Line]:
-    asked = case.model_dump(include=set(form.Asked.model_fields), exclude_unset=True)
-    probe = form.ProbeStep.model_validate({"probe": case.query, **asked})
-    return [form.PlantStep(plant=case.writes), probe] if case.writes else [probe]
+def _compile(source: Source, world: World | None) -> Compiled:
+    background = _background(source, world) if world else ()
+    compiler = _Compiler(source, world, background)
+    compiler.compile()
+    return Compiled(source, world, background, compiler.steps, compiler.probes)
 
 
 class _Compiler:
@@ -283,23 +299,36 @@ class _Compiler:
         self.where, self.raw, self.case = source
         self.user = world.user if world else DEFAULT_USER
         self.ids = {memory.id: memory.id for memory in background}
+        self.around = len(self.ids)
         self.background = _describe(world, background)
         self.context = world.digest if world and not self.case.own_namespace else _digest_memories(background)
         self.story: list[Step] = []
         self.steps: list[Step] = []
         self.probes: list[Probe] = []
 
-    def compile(self, written: Sequence[form.Line]) -> Compiled:
+    def compile(self) -> None:
+        written = self.case.steps
         asked = sum(isinstance(step, form.ProbeStep) for step in written)
         for step in written:
             if isinstance(step, form.ProbeStep):
-                suffix = f"/{len(self.probes) + 1}" if self.case.steps and asked > 1 else ""
-                self.probes.append(self._probe(step, suffix))
-                self.steps.append(self.probes[-1])
+                self._ask(step, step.probe, f"/{len(self.probes) + 1}" if asked > 1 else "")
             else:
-                self.steps.append(self._step(step))
-                self.story.append(self.steps[-1])
-        return Compiled(self.steps, self.probes)
+                self._do(self._step(step))
+        if not written:
+            self._compile_short_form()
+
+    def _compile_short_form(self) -> None:
+        if self.case.writes:
+            self._do(Plant(tuple(self._plant(write) for write in self.case.writes)))
+        self._ask(self.case, self.case.query or "")
+
+    def _do(self, step: Step) -> None:
+        self.steps.append(step)
+        self.story.append(step)
+
+    def _ask(self, asked: form.Asked, query: str, suffix: str = "") -> None:
+        self.probes.append(self._probe(asked, query, suffix))
+        self.steps.append(self.probes[-1])
 
     def _step(self, step: form.Line) -> Step:
         match step:
@@ -317,25 +346,27 @@ class _Compiler:
                 return Reopen()
 
     def _plant(self, write: form.Write) -> Memory:
-        name = write.id or f"w{sum(1 for id in self.ids.values() if id.startswith(f'{self.case.id}/')) + 1}"
+        name = write.id or f"w{len(self.ids) - self.around + 1}"
         if name in self.ids:
-            raise SuiteError(f"{self.where}: id: {name!r} is planted already; give this memory another id")
+            raise self._refusal(f"id: {name!r} is planted already; give this memory another id")
         self.ids[name] = f"{self.case.id}/{name}"
         return _memory(write, self.ids[name], self.user)
 
     def _known(self, id: str, field: str) -> str:
         if id not in self.ids:
-            raise SuiteError(
-                f"{self.where}: {field}: {id!r} is not planted before this step; known here: "
-                f"{', '.join(sorted(self.ids)[:8]) or 'none'}"
-            )
+            known = ", ".join(sorted(self.ids)[:8]) or "none"
+            told = f"{field}: {id!r} is not planted before this step; known here: {known}"
+            raise self._refusal(told, "underivable" if field in _ID_FIELDS else "malformed")
         return self.ids[id]
 
-    def _probe(self, asked: form.ProbeStep, suffix: str) -> Probe:
+    def _refusal(self, told: str, rule: str = "malformed") -> SuiteError:
+        return SuiteError.at(self.where, told, rule, self.case.id)
+
+    def _probe(self, asked: form.Asked, query: str, suffix: str) -> Probe:
         case, given = self.case, asked.model_fields_set
         return Probe(
             case=case.id + suffix,
-            query=asked.probe,
+            query=query,
             expectations=tuple(self._expectations(asked)),
             k=asked.k if "k" in given else case.k,
             user=asked.user or case.user or self.user,
@@ -351,9 +382,10 @@ class _Compiler:
             hash=digest([self.raw, self.user, self.context, suffix]),
             background=self.background,
             story=tuple(self.story),
+            where=self.where,
         )
 
-    def _expectations(self, asked: form.ProbeStep) -> Iterator[Expectation]:
+    def _expectations(self, asked: form.Asked) -> Iterator[Expectation]:
         ids = {name: tuple(self._known(id, name) for id in getattr(asked, name) or ()) for name in _ID_FIELDS}
         if asked.expect_any:
             yield Expectation("any", tuple(asked.expect_any))
@@ -367,6 +399,11 @@ class _Compiler:
             yield Expectation("only", ids=ids["only_ids"])
         if asked.at_most is not None:
             yield Expectation("at_most", n=asked.at_most)
+        for id, values in asked.expect_metadata.items():
+            mine = (self._known(id, "expect_metadata"),)
+            yield Expectation("metadata", ids=mine, values=tuple(values.items()))
+        if asked.stable:
+            yield Expectation("stable")
 
 
 _ID_FIELDS = ("expect_ids", "forbid_ids", "only_ids")

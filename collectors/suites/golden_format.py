@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import regex
 from pydantic import (
@@ -18,15 +21,20 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
-from collectors.matching import compiled
+from collectors.matching import compiled, shape
+
+INVALID_REGEX = "invalid-regex"
 
 
 def _pattern(text: str) -> str:
     try:
-        compiled(text)
+        if not shape(text).plain:
+            compiled(text)
     except (regex.error, RecursionError) as error:
-        raise ValueError(f"is not a regular expression: {error}") from None
+        told = f"is not a regular expression: {error}"
+        raise PydanticCustomError(INVALID_REGEX, "{told}", {"told": told}) from None
     return text
 
 
@@ -41,9 +49,15 @@ def _moment(value: Any) -> Any:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
+FILL_IN = "<fill in"
+"""How a draft marks what a person has still to say."""
+
+
 def _not_blank(text: str) -> str:
     if not text.strip():
         raise ValueError("should not be blank")
+    if text.startswith(FILL_IN):
+        raise ValueError("is still a draft: write here what its <angle brackets> ask for")
     return text
 
 
@@ -59,6 +73,33 @@ Text = Annotated[str, AfterValidator(_not_blank)]
 Pattern = Annotated[Text, AfterValidator(_pattern)]
 Moment = Annotated[datetime, BeforeValidator(_moment)]
 FileName = Annotated[str, Field(pattern=r"^\w[\w.-]{0,99}$")]
+
+
+MAX_DEPTH = 32
+"""Levels of a line. Much deeper, and what comes later would run out of stack."""
+
+
+def parsed(line: str) -> Any:
+    """The line's JSON value. Raises ValueError also for what Python alone reads as JSON, or would drop in
+    silence: NaN, half a surrogate pair, a field written twice."""
+    value = json.loads(line, object_pairs_hook=_once)
+    if _depth(value) > MAX_DEPTH:
+        raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
+    json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    return value
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = sorted(name for name, n in Counter(name for name, _ in pairs).items() if n > 1)
+        raise ValueError(f"{', '.join(map(repr, twice))} stands twice in one object")
+    return found
+
+
+def _depth(value: Any) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + max(map(_depth, inner), default=0)
 
 
 class Line(BaseModel):
@@ -96,6 +137,8 @@ class Asked(Line):
     forbid_ids: list[Text] = []
     only_ids: list[Text] | None = None
     at_most: Annotated[int, Field(ge=0)] | None = None
+    expect_metadata: dict[Text, Annotated[dict[Text, Any], Field(min_length=1)]] = {}
+    stable: Annotated[bool, AfterValidator(_true)] = False
     abstain: bool = False
     k: Annotated[int, Field(gt=0, le=MAX_K)] = 5
     leg: Text | None = None
@@ -105,16 +148,20 @@ class Asked(Line):
 
     @property
     def expects_something(self) -> bool:
-        wanted = (self.expect_any, self.expect_all, self.expect_ids)
-        unwanted = (self.forbid_top1, self.forbid_any, self.forbid_ids)
-        return any((*wanted, *unwanted)) or self.only_ids is not None or self.at_most is not None
+        given = {name: getattr(self, name) for name in EXPECTATIONS}
+        counted = given.pop("only_ids") is not None or given.pop("at_most") is not None
+        return counted or any(given.values())
 
     def refuse_without_expectation(self) -> None:
         if not self.expects_something:
-            raise ValueError(
-                "should have at least one of expect_any, expect_all, expect_ids, forbid_top1, forbid_any, "
-                "forbid_ids, only_ids, at_most" + (" (abstain alone forbids nothing)" if self.abstain else "")
-            )
+            alone = " (abstain alone forbids nothing)" if self.abstain else ""
+            raise ValueError(f"should have at least one of {', '.join(EXPECTATIONS)}{alone}")
+
+
+EXPECTATIONS = (
+    *("expect_any", "expect_all", "expect_ids", "forbid_top1", "forbid_any", "forbid_ids", "only_ids"),
+    *("at_most", "expect_metadata", "stable"),
+)
 
 
 class PlantStep(Line):
@@ -221,8 +268,15 @@ class Case(Asked):
         return bool(self.steps or self.near or not self.world)
 
 
-def explain(error: ValidationError) -> list[str]:
-    """Each thing that is wrong with a line, as `field: what was expected`."""
+class Wrong(NamedTuple):
+    """`field: what was expected`, and what lint calls it."""
+
+    text: str
+    rule: str
+
+
+def explain(error: ValidationError) -> list[Wrong]:
+    """Each thing that is wrong with a line."""
     found = []
     for item in error.errors(include_url=False, include_context=False):
         path = [str(part) for part, _ in groupby(item["loc"])]  # pydantic names a step twice: tag and field
@@ -232,7 +286,8 @@ def explain(error: ValidationError) -> list[str]:
             message = f"is not a field here; known fields: {', '.join(known)}"
         if item["type"] == "missing":
             message = "should be there"
-        found.append(f"{'.'.join(path) or 'line'}: {message}")
+        rule = INVALID_REGEX if item["type"] == INVALID_REGEX else "malformed"
+        found.append(Wrong(f"{'.'.join(path) or 'line'}: {message}", rule))
     return found
 
 

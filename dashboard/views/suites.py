@@ -8,12 +8,13 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from dashboard import charts, data, navigation, parts, tables
+from dashboard import charts, data, navigation, parts, proof, tables
 from store import queries, words
-from store.queries import CaseVersion, FlakyCase, OverviewRow, SuiteRow
+from store.queries import CaseStanding, CaseVersion, FindingRow, FlakyCase, LintReport, OverviewRow, SuiteRow
 
 LAST = 30
 SHOWN_FLAKY = 12
+SHOWN_FINDINGS = 8
 
 
 def page() -> None:
@@ -38,12 +39,16 @@ def page() -> None:
     flaky = _flaky(suite.name)
     with heading:
         _title(suite, rows, flaky)
-    _cards(suite, rows, flaky, cases)
+    report = data.ask(queries.lint_report, suite.name)
+    _cards(suite, rows, flaky, cases, report)
     left, right = st.columns(2, gap="medium")
     with left:
         _coverage(suite)
+        proof.table(suite.name)
+        _quarantine(suite)
     with right:
         _flaky_table(flaky)
+        _lint(suite, report)
         _versions(suite)
     _cases(cases)
 
@@ -74,30 +79,45 @@ def _flaky(suite: str) -> list[FlakyCase]:
 
 
 def _cards(
-    suite: SuiteRow, rows: Sequence[OverviewRow], flaky: Sequence[FlakyCase], cases: Sequence[CaseVersion]
+    suite: SuiteRow,
+    rows: Sequence[OverviewRow],
+    flaky: Sequence[FlakyCase],
+    cases: Sequence[CaseVersion],
+    report: LintReport | None,
 ) -> None:
     floors = data.ask(queries.floors, suite.name, "pass")
-    with st.grid(4, min_column_width=220, gap="small"):
+    with st.grid(6, min_column_width=180, gap="small"):
         critical = sum(case.critical for case in cases)
         parts.card(
             "Cases",
             f"{suite.cases}",
             f"{critical} critical · {words.count(suite.versions, 'version')} so far",
         )
+        proof.card(suite.name)
         names = {row.case for row in flaky}
         parts.card(
             "Flaky cases",
             f"{len(names)} of {suite.cases}",
             f"turned at least {words.FLAKY_FLIPS} times in {LAST} runs of a backend",
         )
+        parts.card("Lint", *_lint_figure(report))
         values = " · ".join(words.bare("pass", rolled.mean) for rolled in floors.values())
         n = max((rolled.n for rolled in floors.values()), default=0)
         parts.card(
             "Floors: " + ", ".join(floors) if floors else "Floors",
             f"{values} %" if values else "–",
             f"n {n}" if n else "not measured yet",
+            words.telling(report.telling, report.asked) if report else "",
         )
         parts.card("A run takes", *_cost(rows))
+
+
+def _lint_figure(report: LintReport | None) -> tuple[str, str]:
+    if report is None:
+        return "–", "the collector has not looked yet"
+    errors, warnings = words.count(report.errors, "error"), words.count(report.warnings, "warning")
+    worst, other = (errors, warnings) if report.errors else (warnings, errors)
+    return worst, f"{other} · {parts.day(report.at)}"
 
 
 def _cost(rows: Sequence[OverviewRow]) -> tuple[str, str]:
@@ -167,19 +187,77 @@ def _flaky_row(case: str, rows: Sequence[FlakyCase]) -> dict[str, Any]:
     }
 
 
+def _lint(suite: SuiteRow, report: LintReport | None) -> None:
+    if report is None:
+        return
+    st.subheader("Lint", anchor=False, help="What is wrong with the questions themselves.")
+    findings = data.ask(queries.findings, suite.name)
+    if not findings:
+        st.markdown("Nothing is wrong with the questions, as far as rules can tell.")
+        return
+    column = st.column_config
+    st.dataframe(
+        pd.DataFrame([_finding(row) for row in findings]), key="lint", hide_index=True,
+        height="content" if len(findings) <= SHOWN_FINDINGS else 320,
+        column_config={
+            "level": column.MultiselectColumn(
+                "Level", options=["error", "warning"], color=["red", "orange"], width=80
+            ),
+            "where": column.TextColumn("Where", width=120), "case": column.TextColumn("Case", width=130),
+            "finding": column.TextColumn("Finding", width=250),
+        },
+    )  # fmt: skip
+    st.caption(f"Why it matters and what to do: {parts.code(f'memtrend lint {suite.name}')}")
+
+
+def _finding(row: FindingRow) -> dict[str, Any]:
+    where = f"{row.file}:{row.line}" if row.line else row.file
+    return {"level": [row.severity], "where": where, "finding": row.message, "case": row.case}
+
+
 def _versions(suite: SuiteRow) -> None:
-    st.subheader("Versions", anchor=False)
+    st.subheader("Versions", anchor=False, help="Cases new, gone and changed against the version before.")
     rows = [
-        {"version": row.version[:8], "since": parts.day(row.created_at)}
-        | {name: getattr(row, name) for name in ("cases", "added", "removed", "changed")}
+        {
+            "version": row.version[:8],
+            "since": parts.day(row.created_at),
+            "cases": f"+{row.added} −{row.removed} ~{row.changed}",
+            "why": f"{row.author}: {row.reason}" if row.reason else "",
+        }
         for row in data.ask(queries.suite_versions, suite.name)
     ]
-    headings = {
-        name: name.capitalize() for name in ("version", "since", "cases", "added", "removed", "changed")
-    }
+    column = st.column_config
     st.dataframe(
-        pd.DataFrame(rows), key="versions", hide_index=True, height="content", column_config=headings
-    )
+        pd.DataFrame(rows), key="versions", hide_index=True, height="content", placeholder="nobody said",
+        column_config={
+            "version": column.TextColumn("Version", width=80), "since": column.TextColumn("Since", width=80),
+            "cases": column.TextColumn("Cases", width=100), "why": column.TextColumn("Why", width="large"),
+        },
+    )  # fmt: skip
+
+
+def _quarantine(suite: SuiteRow) -> None:
+    """What a person decided first; the cases on trial, which may be many, as a number."""
+    st.subheader("Quarantine: listed, charted, not judged", anchor=False)
+    standings = data.ask(queries.case_standings, suite.name)
+    trial = sum(row.standing == "trial" for row in standings)
+    rows = [_decided(row) for row in standings if row.standing in _SHOWN]
+    if rows:
+        headings = {name: name.capitalize() for name in ("case", "reason", "owner", "ends")}
+        st.dataframe(
+            pd.DataFrame(rows), key="quarantine", hide_index=True, height="content", column_config=headings
+        )
+    if trial or not rows:
+        st.caption(words.on_trial(trial, queries.TRIAL_RUNS) if trial else "No case is in quarantine.")
+
+
+_SHOWN = {"quarantine": "", "expired": "ended ", "retired": "retired "}
+
+
+def _decided(row: CaseStanding) -> dict[str, Any]:
+    day = row.at if row.standing == "retired" else row.expires
+    ends = f"{_SHOWN[row.standing]}{parts.day(day)}" if day else ""
+    return {"case": row.case, "reason": row.reason, "owner": row.owner or row.author, "ends": ends}
 
 
 def _cases(cases: Sequence[CaseVersion]) -> None:

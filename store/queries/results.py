@@ -297,7 +297,7 @@ def flaky_cases(db: Database, suite: str, last: int = 30) -> list[FlakyCase]:
     """The cases in force with mixed outcomes over the last whole runs of a backend, most mixed first.
     A run counts as passed when more than half of its trials are."""
     with db.read() as connection:
-        outcomes = _outcomes(connection, suite, last)
+        outcomes = outcomes_in_force(connection, suite, last)
     found = [
         FlakyCase(case, backend, sum(recent), len(recent), recent)
         for (case, backend), recent in outcomes.items()
@@ -306,8 +306,8 @@ def flaky_cases(db: Database, suite: str, last: int = 30) -> list[FlakyCase]:
     return sorted(found, key=lambda row: (abs(2 * row.passes - row.runs) / row.runs, row.case, row.backend))
 
 
-def _outcomes(connection: Connection, suite: str, last: int) -> dict[tuple[str, str], list[bool]]:
-    """(case, backend) -> passed or not, oldest run first."""
+def outcomes_in_force(connection: Connection, suite: str, last: int) -> dict[tuple[str, str], list[bool]]:
+    """Of the cases in force: (case, backend) -> passed or not, oldest run first."""
     result, belongs, version = m.case_result.c, m.suite_version_case.c, m.suite_version.c
     recent = _recent_runs(suite_id(connection, suite), last)
     query = (

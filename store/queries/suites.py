@@ -31,7 +31,8 @@ class SuiteRow(NamedTuple):
 
 
 class SuiteVersion(NamedTuple):
-    """A version, and how many of its cases the one before had not, had besides, or had with another hash."""
+    """A version, and how many of its cases the one before had not, had besides, or had with another hash.
+    `reason` and `author` say why it came to be; "" where nobody said."""
 
     version: str
     created_at: datetime
@@ -39,6 +40,8 @@ class SuiteVersion(NamedTuple):
     added: int
     removed: int
     changed: int
+    reason: str = ""
+    author: str = ""
 
 
 class TagCount(NamedTuple):
@@ -100,18 +103,27 @@ def suite_versions(db: Database, name: str) -> list[SuiteVersion]:
     with db.read() as connection:
         query = (
             sa.select(m.suite_version)
-            .where(version.suite_id == suite_id(connection, name))
+            .where(version.suite_id == suite_id(connection, name), is_whole_suite())
             .order_by(version.id)
         )
         rows = list(connection.execute(query))
         hashes = _hashes(connection, [row.id for row in rows])
+        reasons = version_reasons(connection, [row.id for row in rows])
     first: Mapping[str, str] = {}
     steps = pairwise([first, *(hashes[row.id] for row in rows)])
     told = [
-        SuiteVersion(row.version, row.created_at, row.cases, *_compared(old, new))
+        SuiteVersion(
+            row.version, row.created_at, row.cases, *_compared(old, new), *reasons.get(row.id, ("", ""))
+        )
         for row, (old, new) in zip(rows, steps, strict=True)
     ]
     return told[::-1]
+
+
+def is_whole_suite() -> sa.ColumnElement[bool]:
+    """Versions that are not just a part of a suite, run by itself once."""
+    of_it = sa.exists().where(m.run.c.suite_version_id == m.suite_version.c.id)
+    return sa.or_(~of_it, of_it.where(m.run.c.subset == ""))
 
 
 def _hashes(connection: Connection, version_ids: list[int]) -> dict[int, dict[str, str]]:
@@ -126,6 +138,34 @@ def _hashes(connection: Connection, version_ids: list[int]) -> dict[int, dict[st
     for version, name, hash_ in connection.execute(query):
         hashes[version][name] = hash_
     return hashes
+
+
+def version_reasons(connection: Connection, version_ids: list[int]) -> dict[int, tuple[str, str]]:
+    """Version id -> reason and author; of several, the last ones."""
+    why = m.suite_change.c
+    query = sa.select(why.suite_version_id, why.reason, why.author).where(
+        why.suite_version_id.in_(version_ids)
+    )
+    return {id: (reason, author) for id, reason, author in connection.execute(query.order_by(why.id))}
+
+
+def hashes_in_force(connection: Connection, suite: str) -> dict[str, str]:
+    """Case -> hash, of the version in force."""
+    query = sa.select(m.suite_version.c.id).join(m.suite, _in_force()).where(m.suite.c.name == suite)
+    version = connection.execute(query).scalar()
+    return {} if version is None else _hashes(connection, [version])[version]
+
+
+def case_hashes(db: Database, suite: str, version: str) -> dict[str, str]:
+    """Case -> hash, of a version; empty for one that is not known."""
+    query = (
+        sa.select(m.suite_version.c.id)
+        .join(m.suite, m.suite.c.id == m.suite_version.c.suite_id)
+        .where(m.suite.c.name == suite, m.suite_version.c.version == version)
+    )
+    with db.read() as connection:
+        found = connection.execute(query).scalar()
+        return {} if found is None else _hashes(connection, [found])[found]
 
 
 def _compared(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[int, int, int]:

@@ -11,6 +11,12 @@ from store.writes.leases import (
     release_lease,
     renew_lease,
 )
+from store.writes.lint import (
+    record_lint,
+)
+from store.writes.mutants import (
+    record_mutants,
+)
 from store.writes.operation import (
     add_event,
     add_mark,
@@ -21,6 +27,12 @@ from store.writes.operation import (
     record_fire,
     record_schedule,
     write_expected,
+)
+from store.writes.policy import (
+    Decision,
+    decide_case,
+    expect_counts,
+    explain_version,
 )
 from store.writes.runs import (
     LeaseLost,
@@ -39,6 +51,7 @@ from store.writes.suites import (
 )
 
 __all__ = [
+    "Decision",
     "LeaseLost",
     "acquire_lease",
     "add_event",
@@ -49,10 +62,15 @@ __all__ = [
     "cancel_run",
     "claim_request",
     "close_run",
+    "decide_case",
+    "expect_counts",
+    "explain_version",
     "finish_request",
     "interrupt_stale_runs",
     "open_run",
     "record_fire",
+    "record_lint",
+    "record_mutants",
     "record_schedule",
     "register_backend",
     "register_environment",

@@ -86,6 +86,14 @@ def test_writes_tells_its_bars():
     }
 
 
+def test_lint_tells_its_bars():
+    """The benchmark of lint prints its seconds for many cases and for one endless pattern, found once."""
+    found = bars(run("lint.py", "--cases", 60, "--times", 1, "--json"))
+    targets = {"lint_seconds": 2.0, "pattern_seconds": 1.0, "pattern_findings": 1}
+    assert {name: bar["target"] for name, bar in found.items()} == targets
+    assert found["pattern_findings"]["value"] == 1
+
+
 def test_locomo_reads_citations_as_they_are_meant(talk):
     """Evidence is found through leading zeros, several ids in one text and ids that do not exist; a date
     without a session plants nothing."""

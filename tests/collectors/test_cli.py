@@ -6,7 +6,6 @@ import json
 import re
 import socket
 import subprocess
-import sys
 import time
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
@@ -16,7 +15,6 @@ import pytest
 from collectors import cli
 from store import queries, writes
 from store.database import open_database
-from store.settings import CONFIG_VARIABLE
 from tests.collectors.playground import SCRIPT, case, cases, launch, memtrend, project
 
 CONFIG = """
@@ -46,24 +44,6 @@ def done(tmp_path_factory):
 @pytest.fixture
 def folder(tmp_path):
     return project(tmp_path, CONFIG, LINES)
-
-
-@pytest.fixture
-def ask(monkeypatch, capsys):
-    """Call memtrend in a folder as `memtrend` does, but in this process, which is quicker."""
-
-    def call(folder, *arguments):
-        monkeypatch.chdir(folder)
-        monkeypatch.setenv(CONFIG_VARIABLE, "")  # which --config sets
-        monkeypatch.setattr(sys, "argv", ["memtrend", *arguments])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as ended:
-            code = ended.code or 0
-        return subprocess.CompletedProcess(arguments, code, *capsys.readouterr())
-
-    return call
 
 
 def with_odd(name, type, setting=""):
@@ -415,7 +395,7 @@ def test_unforeseen(folder, ask, monkeypatch):
 def test_help(folder, ask):
     """Every command is listed with what it does, in the order in which one comes to need it."""
     listed = re.findall(r"(?m)^│ (\w+) +\S", ask(folder, "-h").stdout)
-    assert listed[-12:] == cli.ORDER
+    assert tuple(listed[-len(cli.ORDER) :]) == cli.ORDER
     for command in ("", "up", "run"):
         assert "--no-" not in ask(folder, *command.split(), "-h").stdout
 

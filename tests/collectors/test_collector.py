@@ -317,6 +317,20 @@ def test_a_first_run_that_fails_is_told(home, db):
 # Configuration
 
 
+def test_suites_are_looked_at_when_they_come_into_force(home, db):
+    """What lint finds is in the record soon after the start, and anew after a suite has changed."""
+
+    def wrong():
+        return [row.case for row in queries.findings(db, "mine") if row.rule == "missing-source"]
+
+    with Running(db):
+        until(lambda: wrong() == ["door-0", "door-1", "door-2"], "the suite is looked at")
+        write_suite(home, 4)
+        edited = (home / "memtrend.toml").read_text() + "\n"
+        (home / "memtrend.toml").write_text(edited)
+        until(lambda: len(wrong()) == 4, "the changed suite is looked at")
+
+
 def test_a_broken_edit_keeps_the_former_configuration(home, db):
     """An edit that breaks the file is told without its values and changes nothing; mended, it is followed."""
     file = home / "memtrend.toml"

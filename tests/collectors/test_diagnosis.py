@@ -37,7 +37,8 @@ def test_not_stored(diagnosed):
     assert answer.failure == "not stored"
     told = answer.diagnosis
     assert (list(told.stored.values()), told.deep_rank) == ([False], None)
-    assert (told.planted, told.counts, told.calls) == (9, {"memories": 8}, 3)
+    assert told.alone == {"case-amber/w1": "lost"}
+    assert (told.planted, told.counts, told.calls) == (9, {"memories": 8}, 7)
 
 
 def test_not_returned(diagnosed):
@@ -66,7 +67,8 @@ def test_each_leg(diagnosed):
     told = diagnosed("Twolegged", sunk="needle").diagnosis
     assert told.legs == {"words": 9, "vectors": None}
     assert told.counts == {"words": 9, "vectors": 8}
-    assert told.calls == 5
+    assert told.own == {"words": "found", "vectors": "missed"}
+    assert told.calls == 7
 
 
 def test_only_what_is_lost(diagnosed):

@@ -12,10 +12,19 @@ from typing import Any, NamedTuple
 
 import time_machine
 
-from store import writes
+from store import queries, writes
 from store.database import Database
 from store.metrics import METRICS
-from store.records import CaseOutcome, CaseRecord, NewRun, Rollup, ScenarioOutcome, SuiteRecord
+from store.records import (
+    CaseOutcome,
+    CaseRecord,
+    FindingRecord,
+    LintRecord,
+    NewRun,
+    Rollup,
+    ScenarioOutcome,
+    SuiteRecord,
+)
 from store.stats.intervals import wilson
 from tests.dashboard.facts import BACKGROUND, FACTS, HOSTILE, HOSTILE_CASE, Fact
 
@@ -354,6 +363,8 @@ def seed(
     ids = [teller.night(number, at) for number, at in enumerate(dates)]
     _happenings(db, dates, hostile)
     fate = teller.fate["golden"]
+    _decisions(db, fate.flaky, hostile)
+    _lint(db, teller.golden(edited=True), hostile)
     under_way = _start_one(teller) if running else None
     return World(dates, fate.broken, fate.leaking, fate.flaky, ids[-1][-1], under_way)
 
@@ -373,6 +384,32 @@ def _happenings(db: Database, nights: Sequence[datetime], hostile: bool) -> None
         nights[-1] + timedelta(days=9),
     )
     writes.beat(db, "collector", 4711, "here")
+
+
+def _decisions(db: Database, flaky: str, hostile: bool) -> None:
+    """What people said about the golden suite."""
+    newest = queries.suite_versions(db, "golden")[0].version
+    writes.explain_version(db, "golden", newest, "two ambiguous answers made plain", "priya")
+    week = datetime.now(UTC) + timedelta(days=7)
+    why = HOSTILE if hostile else "passes 55 % of nights"
+    writes.decide_case(
+        db, "golden", flaky, "quarantine", reason=why, author="priya", owner="jonas", expires=week
+    )
+
+
+def _lint(db: Database, golden: SuiteRecord, hostile: bool) -> None:
+    """What lint found in the golden suite."""
+    first = golden.cases[0].name
+    version = writes.register_suite(db, golden)
+    told = HOSTILE if hostile else "'\\b45\\b' also matches 'Software licences stay at 14 days' (licences)"
+    hint = "Tighten the pattern."
+    found = (
+        FindingRecord("golden.jsonl", 412, first, "ambiguous", "error", told, hint),
+        FindingRecord("golden.jsonl", 77, first, "secret", "warning", "looks like a key", hint),
+    )
+    writes.record_lint(
+        db, version, LintRecord("1", found, asked=len(golden.cases), telling=len(golden.cases) - 5)
+    )
 
 
 def _start_one(teller: Teller) -> int:

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from store import queries, writes
 from store.database import open_database
 from tests.dashboard.conftest import Open, Seeded
-from tests.dashboard.facts import HOSTILE_CASE
+from tests.dashboard.facts import HOSTILE, HOSTILE_CASE
 
 PAGES = ("overview", "trends", "runs", "run", "case", "suites")
 
@@ -244,13 +244,35 @@ def test_a_case_shows_the_run_in_its_address(open_page: Open, seeded: Seeded) ->
 
 
 def test_a_suite_shows_versions_and_flaky_cases(open_page: Open, seeded: Seeded) -> None:
-    """The suites page tells coverage, versions, and which cases turn to and fro."""
+    """The suites page tells coverage, versions with their reasons, which cases turn to and fro, and which are
+    in quarantine, by whom and why."""
     at = open_page("suites", seeded.url)
     assert title(at).startswith("golden asks 29 cases over 11 tags; ")
-    flaky, versions, cases = (frame.value for frame in at.dataframe)
+    quarantine, flaky, _, versions, cases = (frame.value for frame in at.dataframe)
     assert flaky["case"][0] == seeded.world.flaky
-    assert list(versions["changed"]) == [1, 0]
+    assert list(versions["cases"]) == ["+2 −0 ~1", "+27 −0 ~0"]
+    assert list(versions["why"]) == ["priya: two ambiguous answers made plain", ""]
+    assert (quarantine["case"][0], quarantine["owner"][0]) == (seeded.world.flaky, "jonas")
+    assert quarantine["reason"][0] == HOSTILE
     assert len(cases) == 29
+
+
+def test_a_suite_shows_what_lint_found(open_page: Open, seeded: Seeded) -> None:
+    """The suites page tells each finding, errors first, and how many cases tell a memory from both floors."""
+    at = open_page("suites", seeded.url)
+    findings = next(frame.value for frame in at.dataframe if "finding" in frame.value)
+    assert list(findings["where"]) == ["golden.jsonl:412", "golden.jsonl:77"]
+    assert list(findings["level"]) == [["error"], ["warning"]]
+    assert findings["finding"][0] == HOSTILE
+    assert "83 % of 29 cases tell a memory from both floors" in text(at)
+    assert {metric.label: metric.value for metric in at.metric}["Lint"] == "1 error"
+
+
+def test_a_suite_that_nobody_looked_at_says_so(open_page: Open, seeded: Seeded) -> None:
+    """Without a look there are no findings, which is not the same as none found."""
+    at = open_page("suites", seeded.url, name="contract")
+    assert {metric.label: metric.value for metric in at.metric}["Lint"] == "–"
+    assert "the collector has not looked yet" in text(at)
 
 
 @pytest.mark.parametrize("page", ["overview", "trends", "runs", "run", "case", "suites"])

@@ -10,7 +10,7 @@ import pytest
 
 from collectors.backend import BACKENDS, Backend, BackendConfig, open_backend
 
-CHANGES = frozenset({"amend", "forget", "forget_user", "ids", "deterministic"})
+CHANGES = frozenset({"amend", "forget", "forget_user", "ids", "metadata", "deterministic"})
 EMBEDDED = ("keyword", "dense", "hybrid", "everything")
 DECLARED = {
     "keyword": CHANGES | {"count", "legs"},
@@ -19,13 +19,17 @@ DECLARED = {
     "everything": CHANGES | {"count"},
     "nothing": CHANGES,
     "mem0": CHANGES | {"count"},
+    "faulty": CHANGES - {"deterministic"} | {"count", "legs"},
 }
+OPTIONS = {"faulty": {"of": {"type": "hybrid"}, "fault": "flaky", "share": 0.0}}
+"""A wrapper that never does wrong, so that it owes all that what it wraps owes."""
 INDEXES = {
     "keyword": ("keyword",),
     "dense": ("vector",),
     "hybrid": ("keyword", "vector"),
     "everything": ("memories",),
     "mem0": ("memories",),
+    "faulty": ("keyword", "vector"),
 }
 NEEDS = {"mem0": "mem0"}
 """Packages that are not there unless asked for."""
@@ -75,7 +79,8 @@ def _ways() -> Iterator[Any]:
 @pytest.fixture(params=_ways())
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
     type, on_disk = request.param
-    opened = Opened(BackendConfig(type, type, directory=tmp_path / "store" if on_disk else None))
+    directory = tmp_path / "store" if on_disk else None
+    opened = Opened(BackendConfig(type, type, OPTIONS.get(type, {}), directory=directory))
     yield opened
     opened.backend.close()
 

@@ -145,7 +145,7 @@ class TestOptions:
         backend = open_mem0(config={"vector_store": {"provider": "qdrant", "config": store}})
         plant(backend, *TEXTS)
         assert (tmp_path / "own" / "collection" / "production").is_dir()
-        assert backend.capabilities == {"amend", "forget", "count", "durable", "ids"}
+        assert backend.capabilities == {"amend", "forget", "count", "durable", "ids", "metadata"}
         with pytest.raises(BackendError, match="does not declare 'forget_user'"):
             backend.forget_user(BOX)
 
@@ -405,7 +405,7 @@ class TestInfer:
         llm.facts = _extracted
         backend = self.opened(open_mem0, llm)
         backend.remember(BOX, [Memory("m-0", "I take the ferry to Bornholm at seven.")])
-        assert backend.capabilities == {"forget", "forget_user", "count", "durable", "ids"}
+        assert backend.capabilities == {"forget", "forget_user", "count", "durable", "ids", "metadata"}
         with pytest.raises(BackendError, match="does not declare 'amend'"):
             backend.amend(BOX, "m-0", "text")
         backend.forget(BOX, ["m-0"])

@@ -21,7 +21,8 @@ from collectors.suite import (
     SuiteError,
     load,
 )
-from collectors.suites.golden import MAX_DEPTH, SHIPPED_WORLDS
+from collectors.suites.golden import SHIPPED_WORLDS
+from collectors.suites.golden_format import MAX_DEPTH
 from tests.collectors.suites.lines import (
     LAB,
     STEP,

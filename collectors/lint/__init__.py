@@ -1,0 +1,39 @@
+"""What is wrong with a suite, before it costs a run. Pure over the suite; only `check` reads files."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from collectors.lint.findings import Finding
+from collectors.lint.rules import BY_NAME, RULES
+from collectors.lint.view import View
+from collectors.suite import Problem, Suite, SuiteConfig, SuiteError, load
+
+__all__ = ["RULES", "Checked", "Finding", "check", "lint"]
+
+
+class Checked(NamedTuple):
+    """`suite` is None where it cannot be loaded; then the findings are of what could be read of it."""
+
+    suite: Suite | None
+    findings: list[Finding]
+
+
+def lint(suite: Suite) -> list[Finding]:
+    """What the rules find, by file and line."""
+    view = View(suite)
+    checks = [(rule, rule.check) for rule in RULES if rule.check]
+    found = [rule.of_probe(one.case.probe, one.message) for rule, check in checks for one in check(view)]
+    return sorted(found, key=lambda finding: (finding.file, finding.line))
+
+
+def check(config: SuiteConfig) -> Checked:
+    """Load and lint. What keeps the suite from being loaded is told as findings too."""
+    try:
+        suite = load(config)
+    except SuiteError as error:
+        problems = error.problems or [Problem(str(config.path), str(error))]
+        rest = Suite(config.name, config.kind, error.rest, config.origin, str(config.path))
+        findings = [BY_NAME[problem.rule].of_problem(problem) for problem in problems] + lint(rest)
+        return Checked(None, sorted(findings, key=lambda finding: (finding.file, finding.line)))
+    return Checked(suite, lint(suite))

@@ -1,0 +1,217 @@
+"""What a whole run shows when it is held against a healthy one: which cases it lost, what else got worse,
+and the kind of the failure. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+from typing import NamedTuple
+
+from collectors import failures
+from collectors.scenario import Answer
+from store.metrics import METRICS
+
+QUERY_IGNORED = "query ignored"
+SLOW = "too slow"
+KINDS = {
+    QUERY_IGNORED: "whatever was asked of the same memories, the same came back",
+    SLOW: "nothing was lost but time",
+}
+"""Kinds that only a whole run shows, held against a healthy one."""
+
+NOISE_MS = 5.0
+"""A difference in latency that a busy machine makes by itself, however small the latency."""
+
+GENERIC = frozenset({failures.UNRETURNED, failures.TOO_LOW, failures.UNWANTED, failures.MISSING})
+"""Kinds that say where an answer was lost and not why: many faults have these for a consequence."""
+
+
+class Seen(NamedTuple):
+    """One case of a played suite, as far as two runs are compared by it. `passed` None: not applicable.
+    `place`: cases that agree in it were asked of the same memories, with the same k; `doubled`: some text or
+    id came back twice; `unstable` None: asked once."""
+
+    suite: str
+    case: str
+    tags: tuple[str, ...]
+    critical: bool
+    passed: bool | None
+    failure: str | None
+    query: str
+    k: int
+    place: tuple[object, ...]
+    returned: tuple[str, ...]
+    latency_ms: float | None
+    retried: bool
+    doubled: bool
+    unstable: bool | None
+
+
+def seen(answer: Answer, suite: str, scenario: str) -> Seen:
+    probe, observation = answer.probe, answer.observation
+    texts = [hit.text for hit in observation.hits]
+    ids = tuple(hit.id for hit in observation.hits)
+    return Seen(
+        suite=suite,
+        case=probe.case,
+        tags=probe.tags,
+        critical=probe.critical,
+        passed=None if observation.skipped else answer.scores.get("pass") == 1.0,
+        failure=answer.failure,
+        query=probe.query,
+        k=probe.k,
+        place=(suite, scenario, probe.user, probe.domains, probe.session, probe.leg, probe.k),
+        returned=ids,
+        latency_ms=observation.latency_ms,
+        retried=observation.attempts > 1 or observation.error is not None,
+        doubled=len(set(texts)) < len(texts) or len(set(ids)) < len(ids),
+        unstable=observation.again is not None if probe.twice else None,
+    )
+
+
+class Symptoms(NamedTuple):
+    """`lost`: cases that the healthy backend passes and this one does not; `beyond`: metrics that changed by
+    more than the smallest change that matters, old and new; `kind` None: nothing is wrong."""
+
+    lost: tuple[Seen, ...]
+    beyond: Mapping[str, tuple[float, float]]
+    kind: str | None
+
+    @property
+    def critical(self) -> int:
+        return sum(one.critical for one in self.lost)
+
+    @property
+    def tags(self) -> list[str]:
+        """Of the lost cases, the most frequent first."""
+        return [tag for tag, _ in Counter(tag for one in self.lost for tag in one.tags).most_common()]
+
+    @property
+    def detected(self) -> bool:
+        return self.critical > 0 or len(self.lost) >= 2 or bool(self.beyond)
+
+
+class Pair(NamedTuple):
+    """The cases that were asked of both, in the same order."""
+
+    healthy: Sequence[Seen]
+    other: Sequence[Seen]
+
+    @property
+    def lost(self) -> tuple[Seen, ...]:
+        both = zip(self.healthy, self.other, strict=True)
+        return tuple(new for old, new in both if old.passed and not new.passed)
+
+
+def symptoms(healthy: Sequence[Seen], other: Sequence[Seen]) -> Symptoms:
+    """Of the same suites, played on two backends. What is not applicable to either is left out."""
+    known = {(one.suite, one.case): one for one in other if one.passed is not None}
+    asked = [one for one in healthy if one.passed is not None and (one.suite, one.case) in known]
+    pair = Pair(asked, [known[one.suite, one.case] for one in asked])
+    beyond = _beyond(pair)
+    return Symptoms(pair.lost, beyond, _kind(pair, beyond))
+
+
+# Metrics
+
+
+def _beyond(pair: Pair) -> dict[str, tuple[float, float]]:
+    found = {name: (measure(pair.healthy), measure(pair.other)) for name, measure in _MEASURES.items()}
+    return {name: (old, new) for name, (old, new) in found.items() if _matters(name, old, new)}
+
+
+def _matters(name: str, old: float, new: float) -> bool:
+    metric = METRICS[name]
+    if metric.unit == "ms":
+        return new - old > max(metric.smallest_change * old, NOISE_MS)
+    change = abs(new - old) if name == "returned_n" else new - old  # too few hits are as telling as too many
+    return change > metric.smallest_change
+
+
+def _share(of: Sequence[Seen], holds: Callable[[Seen], bool | None]) -> float:
+    told = [value for one in of if (value := holds(one)) is not None]
+    return sum(told) / len(told) if told else 0.0
+
+
+def _latency(of: Sequence[Seen]) -> float:
+    return median([one.latency_ms for one in of if one.latency_ms is not None] or [0.0])
+
+
+_MEASURES: Mapping[str, Callable[[Sequence[Seen]], float]] = {
+    "recall_ms": _latency,
+    "first_try_errors": lambda of: _share(of, lambda one: one.retried),
+    "returned_n": lambda of: sum(len(one.returned) for one in of) / max(len(of), 1),
+    "unstable": lambda of: _share(of, lambda one: one.unstable),
+}
+
+
+# The kind
+
+
+def _kind(pair: Pair, beyond: Mapping[str, tuple[float, float]]) -> str | None:
+    """What shows in most answers is named before what the lost cases were lost by, and that before what costs
+    no case."""
+    for kind, shows in _SIGNS.items():
+        if shows(pair, beyond):
+            return kind
+    return _of_the_lost([one.failure for one in pair.lost if one.failure]) or _of_the_rest(beyond)
+
+
+def _of_the_rest(beyond: Mapping[str, tuple[float, float]]) -> str | None:
+    if "unstable" in beyond:
+        return failures.UNSTABLE
+    return SLOW if "recall_ms" in beyond else None
+
+
+def _of_the_lost(kinds: Sequence[str]) -> str | None:
+    """The most frequent kind; generic ones give way to others that a quarter of the losses have."""
+    telling = [kind for kind in kinds if kind not in GENERIC]
+    if 4 * len(telling) >= len(kinds):
+        kinds = telling
+    known = [kind for kind in kinds if kind != failures.MISSING] or kinds
+    return next((kind for kind, _ in Counter(known).most_common(1)), None)
+
+
+def _erring(pair: Pair, beyond: object) -> bool:
+    """Calls fail and work when made again. Those that fail for good have that for the kind of their loss."""
+    again = [_share(of, lambda one: bool(one.retried and one.passed)) for of in pair]
+    return _matters("first_try_errors", *again)
+
+
+def _limit(pair: Pair, beyond: object) -> bool:
+    """Most answers hold more than was asked for, or all the same number whatever was asked for."""
+    over = [_share(of, lambda one: len(one.returned) > one.k) for of in pair]
+    return over[1] - over[0] > 0.5 or _is_constant(pair.other)
+
+
+def _is_constant(of: Sequence[Seen], most: float = 0.8) -> bool:
+    numbers = Counter(len(one.returned) for one in of)
+    if not numbers:
+        return False
+    number, times = numbers.most_common(1)[0]
+    more, fewer = any(one.k > number for one in of), any(one.k < number == len(one.returned) for one in of)
+    return number > 0 and times >= most * len(of) and more and fewer
+
+
+def _query_ignored(pair: Pair, beyond: object, several: int = 3) -> bool:
+    """Wherever several questions were asked of the same memories, all got the same answer."""
+    places: dict[tuple[object, ...], list[Seen]] = defaultdict(list)
+    for one in pair.other:
+        places[one.place].append(one)
+    asked = [group for group in places.values() if len({one.query for one in group}) >= several]
+    alike = [len({one.returned for one in group}) == 1 and bool(group[0].returned) for group in asked]
+    return bool(alike) and sum(alike) > len(alike) / 2
+
+
+def _doubled(pair: Pair, beyond: object, share: float = 0.2) -> bool:
+    found = [_share(of, lambda one: one.doubled) for of in pair]
+    return found[1] - found[0] > share
+
+
+_SIGNS: Mapping[str, Callable[[Pair, Mapping[str, tuple[float, float]]], bool]] = {
+    failures.ERROR: _erring,
+    failures.LIMIT: _limit,
+    QUERY_IGNORED: _query_ignored,
+    failures.DUPLICATES: _doubled,
+}

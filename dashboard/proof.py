@@ -1,0 +1,56 @@
+"""Does a suite notice a broken memory? What it made of each fault that was put into a backend."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from dashboard import data, parts
+from store import queries
+from store.queries import MutantRow
+
+
+def card(suite: str) -> None:
+    mutants = data.ask(queries.mutants, suite)
+    if not mutants:
+        parts.card("Faults caught", "–", "not tried yet: memtrend mutants")
+        return
+    caught = sum(row.detected for row in mutants)
+    right = sum(row.kind_right for row in mutants)
+    parts.card("Faults caught", f"{caught} of {len(mutants)} mutants", f"{right} called by their right name")
+
+
+def table(suite: str) -> None:
+    """Those that were missed first: they are why to look."""
+    st.subheader("Mutants: does the suite notice a broken memory?", anchor=False)
+    mutants = data.ask(queries.mutants, suite)
+    if not mutants:
+        st.markdown("Not tried on this version yet: `memtrend mutants` puts every fault into a backend.")
+        return
+    rows = [_row(row) for row in sorted(mutants, key=lambda row: (row.detected, row.kind_right))]
+    column = st.column_config
+    st.dataframe(
+        pd.DataFrame(rows), key="mutants", hide_index=True, height=420, placeholder="–",
+        column_config={
+            "fault": column.TextColumn("Fault put in", width="medium"),
+            "result": column.MultiselectColumn(
+                "Result", options=["caught", "missed"], color=["gray", "red"], width=80
+            ),
+            "kind": column.TextColumn("Named as", width="medium"),
+            "lost": column.NumberColumn("Cases lost", width=80),
+            "right": column.TextColumn("Kind right", width=80),
+        },
+    )  # fmt: skip
+    st.caption(f"Put into {mutants[0].backend}, {parts.day(max(row.at for row in mutants))}.")
+
+
+def _row(row: MutantRow) -> dict[str, Any]:
+    return {
+        "fault": row.meaning,
+        "result": ["caught" if row.detected else "missed"],
+        "kind": row.kind,
+        "lost": row.lost,
+        "right": "yes" if row.kind_right else "no",
+    }
