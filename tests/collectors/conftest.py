@@ -1,11 +1,16 @@
 """A record of its own for each test, in a real file, and retries without their pauses."""
 
 import shutil
+import subprocess
+import sys
 
 import pytest
 import stamina
 
+from collectors import cli
 from store.database import open_database
+from store.settings import CONFIG_VARIABLE
+from tests.collectors.playground import CONFIG, LINES, project
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +34,29 @@ def no_pauses():
     stamina.set_testing(True, attempts=10, cap=True)
     yield
     stamina.set_testing(False)
+
+
+# The command line, in a folder of its own
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return project(tmp_path, CONFIG, LINES)
+
+
+@pytest.fixture
+def ask(monkeypatch, capsys):
+    """Call memtrend in a folder as `memtrend` does, but in this process, which is quicker."""
+
+    def call(folder, *arguments):
+        monkeypatch.chdir(folder)
+        monkeypatch.setenv(CONFIG_VARIABLE, "")  # which --config sets
+        monkeypatch.setattr(sys, "argv", ["memtrend", *arguments])
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as ended:
+            code = ended.code or 0
+        return subprocess.CompletedProcess(arguments, code, *capsys.readouterr())
+
+    return call
