@@ -76,14 +76,6 @@ class RunRequest(BaseModel):
     meta: dict[str, str] = {}
 
 
-class CancelRequest(BaseModel):
-    """The payload of a request of kind `cancel`."""
-
-    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
-
-    run: int
-
-
 def main(*, first_runs: bool = False) -> int:
     """`memtrend collect`: collect until a signal. Returns the exit code: 0 after TERM, 130 after INT."""
     quiet_retries()
@@ -243,17 +235,13 @@ class Collector:
     # Requests
 
     def _take(self, request: RequestRow) -> None:
-        """Cancel at once; a run waits for its turn."""
+        """Refuse at once; a run waits for its turn."""
         try:
-            if request.kind == "cancel":
-                writes.cancel_run(self.db, CancelRequest(**request.payload).run, request.author)
-                writes.finish_request(self.db, request.id, [])
-            elif request.kind == "run":
-                asked = RunRequest(**request.payload)
-                self._refuse_unknown(asked)
-                self.worker.put(partial(self._answer, request, asked))
-            else:
-                raise StoreError(f"unknown kind of request {request.kind!r}; known: run, cancel")
+            if request.kind != "run":
+                raise StoreError(f"unknown kind of request {request.kind!r}; known: run")
+            asked = RunRequest(**request.payload)
+            self._refuse_unknown(asked)
+            self.worker.put(partial(self._answer, request, asked))
         except (ValidationError, TypeError, StoreError) as error:
             writes.finish_request(self.db, request.id, [], _plain(error))
 

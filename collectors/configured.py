@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,10 +18,18 @@ from store.settings import Settings, check_names, load_settings, public
 
 
 def configured(path: Path | None = None) -> Settings:
-    """The settings in force, every name in them known. Raises `SettingsError`."""
+    """The settings in force, every name in them known; adapters are found beside their file from now on.
+    Raises `SettingsError`."""
     settings = load_settings(path)
     check_names(settings, known_types=OPTIONS, known_suites=SHIPPED, known_embedders=LOCAL)
+    _find_adapters_beside(settings.source)
     return settings
+
+
+def _find_adapters_beside(source: Path | None) -> None:
+    """Last of the path, as the working directory is: a user's own `store` must not take the place of ours."""
+    if source and str(source.parent) not in sys.path:
+        sys.path.append(str(source.parent))
 
 
 def suite_names(settings: Settings) -> list[str]:

@@ -43,6 +43,13 @@ def marker(style: Style) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(sparkline.mark(style).encode()).decode()
 
 
+def clicked(key: str) -> int | None:
+    """The row in which a table (`selection_mode="single-cell"`) was clicked: rows that can be chosen as such
+    answer to a box before them alone."""
+    cells = st.session_state[key].selection.cells
+    return cells[0][0] if cells else None
+
+
 # Runs -----------------------------------------------------------------------------------------------------
 
 
@@ -60,7 +67,7 @@ def _run(row: RunRow, style: Style, news: str | None) -> dict[str, Any]:
         "mark": marker(style),
         "backend": row.backend,
         "suite": row.suite + (f" ({row.subset})" if row.subset else ""),
-        "state": [words.status(row.status)],
+        "state": [row.status],
         "pass": round(passed.mean * 100, 1) if passed else None,
         "interval": words.interval("pass", passed.low, passed.high) if passed else "",
         "n": passed.n if passed else None,
@@ -99,15 +106,11 @@ def runs_columns() -> dict[str, Any]:
 
 
 def state_column() -> Any:
-    """The quiet state has no colour; an instrument that is broken has."""
+    """The quiet state has no colour; an instrument that is broken has. States are called as everywhere."""
     clear = "#00000000" if parts.theme().mode == "dark" else "#ffffff00"
-    colours = {
-        words.NO_BASELINE: clear,
-        "Running": "blue",
-        **dict.fromkeys(words.PROBLEMS.values(), "violet"),
-    }
+    colours = {"whole": clear, "running": "blue", **dict.fromkeys(words.PROBLEMS, "violet")}
     return st.column_config.MultiselectColumn(
-        "State", options=list(colours), color=list(colours.values()), width=120
+        "State", options=list(colours), color=list(colours.values()), width=100
     )
 
 
@@ -164,7 +167,9 @@ def _metric(name: str, run: RunRow, before: RunRow | None) -> dict[str, Any]:
 
 
 def metrics_columns(before: RunRow | None) -> dict[str, Any]:
+    """What compares is hidden where there is nothing to compare with."""
     column = st.column_config
+    hidden = dict.fromkeys(("before", "difference")) if before is None else {}
     return {
         "metric": column.TextColumn("Metric", width=200),
         "now": column.TextColumn("Now", width=80),
@@ -172,6 +177,7 @@ def metrics_columns(before: RunRow | None) -> dict[str, Any]:
         "n": column.NumberColumn("n", width=50),
         "before": column.TextColumn(f"Run {before.id}" if before else "Before", width=80),
         "difference": column.TextColumn("Difference", width=100),
+        **hidden,
     }
 
 
@@ -200,7 +206,7 @@ def outcome(row: CaseRow) -> str:
     return "passed" if row.passed else "failed"
 
 
-def cases_columns() -> dict[str, Any]:
+def cases_columns(before: RunRow | None) -> dict[str, Any]:
     column = st.column_config
     return {
         "case": column.TextColumn("Case", width=170),
@@ -208,7 +214,7 @@ def cases_columns() -> dict[str, Any]:
         "failure": column.TextColumn("Why lost", width=130),
         "asked": column.TextColumn("Asked", width=210),
         "first": column.TextColumn("Came first", width=210),
-        "before": column.TextColumn("Run before", width=76),
+        "before": column.TextColumn("Run before", width=76) if before else None,
         "tags": column.TextColumn("Tags", width=110),
-        "latency": column.NumberColumn("ms", format="%.1f", width=56),
+        "latency": column.NumberColumn("ms", format="%.2f", width=60),
     }

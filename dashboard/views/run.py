@@ -36,7 +36,7 @@ def page() -> None:
     left, right = st.columns([1.55, 1], gap="medium")
     with left:
         _metrics(run, before)
-        _cases(run, cases, old)
+        _cases(run, cases, before, old)
     with right:
         _environment(run, before)
         _tags(run, before)
@@ -135,7 +135,7 @@ def _metrics(run: RunRow, before: RunRow | None) -> None:
     )
 
 
-def _cases(run: RunRow, cases: Sequence[CaseRow], old: Mapping[str, CaseRow]) -> None:
+def _cases(run: RunRow, cases: Sequence[CaseRow], before: RunRow | None, old: Mapping[str, CaseRow]) -> None:
     st.subheader("Cases", anchor=False)
     if not cases:
         st.markdown("No case was asked.")
@@ -144,12 +144,10 @@ def _cases(run: RunRow, cases: Sequence[CaseRow], old: Mapping[str, CaseRow]) ->
     labels = [name for name, rows in groups.items() if rows or name in (FAILED, ALL)]
     order = (ERRORS, FAILED, ALL) if run.status == "invalid" else (CHANGED, FAILED, ERRORS, ALL)
     start = next(name for name in order if groups[name])
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        chosen = st.segmented_control(
-            "Cases", labels, default=start, key="cases", bind="query-params", required=True,
-            label_visibility="collapsed",
-        )  # fmt: skip
-        tables.download("Cases as CSV", f"run-{run.id}.csv", lambda: tables.cases_frame(cases, old))
+    chosen = st.segmented_control(
+        "Cases", labels, default=start, key="cases", bind="query-params", required=True,
+        label_visibility="collapsed",
+    )  # fmt: skip
     rows = groups[chosen]
     st.session_state["_cases"] = [row.case for row in rows]
     st.session_state["_run"] = run.id
@@ -158,10 +156,13 @@ def _cases(run: RunRow, cases: Sequence[CaseRow], old: Mapping[str, CaseRow]) ->
         return
     st.dataframe(
         tables.cases_frame(rows, old), key="case-table", hide_index=True, on_select=_opened, placeholder="–",
-        selection_mode="single-row", column_config=tables.cases_columns(),
+        selection_mode="single-cell", column_config=tables.cases_columns(before),
         height="content" if len(rows) <= 15 else 540,
     )  # fmt: skip
-    st.caption(f"{words.count(len(rows), 'case')} of {len(cases)}. A click on a row opens the case.")
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        shown = f"{words.count(len(rows), 'case')} of {len(cases)}. A click on a row opens the case."
+        st.caption(shown, width="content")
+        tables.download("Cases as CSV", f"run-{run.id}.csv", lambda: tables.cases_frame(cases, old))
 
 
 def _groups(cases: Sequence[CaseRow], old: Mapping[str, CaseRow]) -> dict[str, list[CaseRow]]:
@@ -179,7 +180,8 @@ def _groups(cases: Sequence[CaseRow], old: Mapping[str, CaseRow]) -> dict[str, l
 
 
 def _opened() -> None:
-    for place in st.session_state["case-table"].selection.rows:
+    place = tables.clicked("case-table")
+    if place is not None:
         navigation.go("case", case=st.session_state["_cases"][place], run=st.session_state["_run"])
 
 

@@ -18,19 +18,20 @@ from store.records import RequestRow
 
 PAGE = 20
 ANY = "any state"
-STATES = {"whole": "Whole", "running": "Running", **words.PROBLEMS}
+STATES = ("whole", "running", *words.PROBLEMS)
 OPEN_REQUESTS = ("queued", "claimed")
 KEPT_REQUESTS = timedelta(minutes=10)
 
 
 def page() -> None:
-    heading = st.container()
+    heading = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
     live = bool(data.now(queries.progress) or _open_requests())
     st.fragment(_live, run_every=1.5 if live else 5)(live)
     chosen = _filters()
     total = data.ask(queries.count_runs, **chosen)
-    with heading:
+    with heading:  # above all: the tools of the table appear where its last filter ends
         _title()
+        _run_now()
     if not total:
         _empty(chosen)
         return
@@ -118,8 +119,6 @@ def _filters() -> RunFilter:
         names = st.pills("Backends", backends, key="backends", selection_mode="multi", **quiet)
         state = st.selectbox("State", [ANY, *STATES], key="state", width=130, **quiet)
         text = st.text_input("Search", key="q", placeholder="run, trigger, commit", width=170, **quiet)
-        st.space("stretch")
-        _run_now(suites, backends)
     return RunFilter(
         suites=None if suite == tables.ALL_SUITES else [suite],
         backends=list(names) or None,
@@ -128,12 +127,13 @@ def _filters() -> RunFilter:
     )
 
 
-def _run_now(suites: Sequence[str], backends: Sequence[str]) -> None:
+def _run_now() -> None:
     if not data.may_write():
         st.caption(
             "Read only here", width="content", help="Set writes = true under [dashboard] to ask for runs."
         )
         return
+    suites, backends = ([row.name for row in data.ask(of)] for of in (queries.suites, queries.backends))
     with st.popover(
         "Run now", icon=":material/play_arrow:", type="primary", disabled=not (suites and backends)
     ):
@@ -178,12 +178,13 @@ def _table(rows: Sequence[RunRow]) -> None:
     st.session_state["_run_ids"] = [row.id for row in rows]
     st.dataframe(
         tables.runs_frame(rows), key="runs", hide_index=True, height="content", on_select=_opened,
-        selection_mode="single-row", placeholder="–", column_config=tables.runs_columns(),
+        selection_mode="single-cell", placeholder="–", column_config=tables.runs_columns(),
     )  # fmt: skip
 
 
 def _opened() -> None:
-    for place in st.session_state.runs.selection.rows:
+    place = tables.clicked("runs")
+    if place is not None:
         navigation.go("run", run=st.session_state["_run_ids"][place])
 
 

@@ -266,7 +266,7 @@ def _cases(cases: Sequence[CaseVersion]) -> None:
     column = st.column_config
     st.dataframe(
         pd.DataFrame([_case(case) for case in cases]), key="suite-cases", hide_index=True, on_select=_opened,
-        selection_mode="single-row", height="content" if len(cases) <= 20 else 620, placeholder="–",
+        selection_mode="single-cell", height="content" if len(cases) <= 20 else 620, placeholder="–",
         column_config={
             "case": column.TextColumn("Case", width=190), "asked": column.TextColumn("Asked", width=360),
             "tags": column.TextColumn("Tags", width=190), "critical": column.TextColumn("Critical", width=70),
@@ -295,7 +295,8 @@ def _csv(cases: Sequence[CaseVersion]) -> pd.DataFrame:
 
 
 def _opened() -> None:
-    for place in st.session_state["suite-cases"].selection.rows:
+    place = tables.clicked("suite-cases")
+    if place is not None:
         suite, case = st.session_state["_suite_cases"][place]
         navigation.go("case", suite=suite, case=case)
 

@@ -125,7 +125,7 @@ def whole_runs(
         query = query.where(m.backend.c.name.in_(list(backends)))
     if since is not None:
         query = query.where(m.run.c.started_at >= since)
-    return {row.id: SeriesRun(*row) for row in connection.execute(query)}
+    return {row.id: SeriesRun(*row) for row in connection.execute(query).all()}
 
 
 def _points(
@@ -142,18 +142,15 @@ def _points(
         rolled.tag == tag,
     )
     by_run: dict[int, list[TrendPoint]] = defaultdict(list)
-    for run_id, scorer, metric, n, mean, low, high in connection.execute(query):
+    for run_id, scorer, metric, n, mean, low, high in connection.execute(query).all():
         run = series.get(run_id)
         if run is not None and run.scorer_id == scorer:
-            by_run[run_id].append(_point(run, METRIC_NAMES[metric], n, mean, low, high))
+            point = TrendPoint(
+                run_id, run.backend, run.started_at, n, mean, low, high, run.environment_id,
+                run.suite_version, METRIC_NAMES[metric],
+            )  # fmt: skip
+            by_run[run_id].append(point)
     return [point for run_id in series for point in by_run[run_id]]
-
-
-def _point(
-    run: SeriesRun, metric: str, n: int, mean: float, low: float | None, high: float | None
-) -> TrendPoint:
-    where = (run.environment_id, run.suite_version)
-    return TrendPoint(run.id, run.backend, run.started_at, n, mean, low, high, *where, metric)
 
 
 def environment_changes(

@@ -10,6 +10,7 @@ import stamina
 from collectors import cli
 from store.database import open_database
 from store.settings import CONFIG_VARIABLE
+from tests.collectors.playground import CONFIG, LINES, project
 
 
 @pytest.fixture(scope="session")
@@ -33,6 +34,14 @@ def no_pauses():
     stamina.set_testing(True, attempts=10, cap=True)
     yield
     stamina.set_testing(False)
+
+
+# The command line, in a folder of its own
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return project(tmp_path, CONFIG, LINES)
 
 
 @pytest.fixture

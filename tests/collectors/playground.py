@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from collectors.backend import BackendConfig
 from collectors.runner import RunLimits, RunPlan
 from collectors.suite import Suite, SuiteConfig, load
 from store import queries
+from store.database import open_database
 from tests.collectors.odd_backends import ODD
 
 SCRIPT = Path(sys.executable).with_name("memtrend")
@@ -96,3 +98,38 @@ def memtrend(folder: Path, *arguments: str, **environment: str) -> subprocess.Co
     finally:
         process.kill()
     return subprocess.CompletedProcess(arguments, process.returncode, out, said)
+
+
+CONFIG = """
+[database]
+url = "sqlite:///record.db"
+[backends.shelf]
+type = "tests.collectors.odd_backends:Shelf"
+lost = "basil key"
+[backends.bare]
+type = "tests.collectors.odd_backends:Bare"
+[suites.small]
+path = "small.jsonl"
+"""
+LINES = [*cases(4), case("ivory", expect_any=[], expect_ids=["i"], writes=[{"id": "i", "text": "ivory"}])]
+
+
+def with_odd(name, type, setting=""):
+    """The configuration with one more backend."""
+    return f'{CONFIG}[backends.{name}]\ntype = "tests.collectors.odd_backends:{type}"\n{setting}\n'
+
+
+def opened(folder):
+    return open_database(f"sqlite:///{folder / 'record.db'}")
+
+
+def one_document(ran):
+    """The only thing on stdout is one JSON document."""
+    return json.loads(ran.stdout)
+
+
+def opened_when_there(folder, process):
+    while not (folder / "record.db").exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    return opened(folder)

@@ -40,3 +40,20 @@ def test_config_counts_for_the_dashboard(tmp_path, memtrend, monkeypatch):
     monkeypatch.setattr("dashboard.server.main", serve)
     assert memtrend(tmp_path, "--config", "other.toml", "dashboard", "--port", str(port)) == 0
     assert served == [f"sqlite:///{tmp_path / 'other.db'}"]
+
+
+def test_adapters_beside_the_configuration(tmp_path, memtrend, capsys):
+    """An adapter is found beside the configuration, wherever memtrend is started; ours are not replaced."""
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    for folder in (home, elsewhere, home / "store"):
+        folder.mkdir()
+    (home / "store" / "__init__.py").write_text("raise SystemExit('the wrong one')")
+    (home / "besides.py").write_text(
+        "class Besides:\n"
+        "    def __init__(self):\n        self.texts = []\n"
+        "    def write(self, text):\n        self.texts.append(text)\n"
+        "    def search(self, query, k):\n        return self.texts[-k:]\n"
+    )
+    (home / "memtrend.toml").write_text('[backends.ours]\ntype = "besides:Besides"\n')
+    assert memtrend(elsewhere, "--config", "../home/memtrend.toml", "doctor", "ours") in (0, 1)
+    assert "ok  recall" in capsys.readouterr().out
