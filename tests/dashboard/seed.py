@@ -397,7 +397,9 @@ def _lint(db: Database, golden: SuiteRecord, hostile: bool) -> None:
         FindingRecord("golden.jsonl", 412, first, "ambiguous", "error", told, hint),
         FindingRecord("golden.jsonl", 77, first, "secret", "warning", "looks like a key", hint),
     )
-    writes.record_lint(db, version, LintRecord("1", found, asked=len(golden.cases), telling=len(golden.cases) - 5))
+    writes.record_lint(
+        db, version, LintRecord("1", found, asked=len(golden.cases), telling=len(golden.cases) - 5)
+    )
 
 
 def _start_one(teller: Teller) -> int:
