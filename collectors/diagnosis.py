@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
@@ -58,7 +58,8 @@ class Inquirer:
         wanted = answers(probe, history)
         legs = self.backend.legs if "legs" in self.backend.capabilities else ()
         memories = {memory.id: memory for found in wanted.values() for memory in found}
-        found = {id: self._by_own_text(memory, scope, wanted) for id, memory in memories.items()}
+        others = history.held.keys()
+        found = {id: self._by_own_text(memory, scope, wanted, others) for id, memory in memories.items()}
         stored = [memories[id] for id, hit in found.items() if hit]
         changed = ((id, self._changes(memories[id], hit, wanted)) for id, hit in found.items() if hit)
         return Diagnosis(
@@ -78,11 +79,14 @@ class Inquirer:
         ranks = (n for n, hit in enumerate(hits, 1) if any(want.met_by(hit.id, hit.text) for want in wanted))
         return next(ranks, None)
 
-    def _by_own_text(self, memory: Memory, scope: Scope, wanted: Wanted) -> Hit | None:
+    def _by_own_text(
+        self, memory: Memory, scope: Scope, wanted: Wanted, known: Collection[str]
+    ) -> Hit | None:
         """What comes back for the memory's own text and is that memory. An extractor may have given it other
-        words, so whatever meets its want counts too."""
+        words, so whatever meets its want counts too, unless it is `known` as another memory."""
         mine = [want for want, found in wanted.items() if memory in found]
-        hits = self._recall(_home(memory, scope), memory.text, None)
+        asked = self._recall(_home(memory, scope), memory.text, None)
+        hits = [hit for hit in asked if hit.id == memory.id or hit.id not in known]
         return (
             next((hit for hit in hits if hit.id == memory.id), None)
             or next((hit for hit in hits if hit.text == memory.text), None)

@@ -196,7 +196,10 @@ class _Lost(NamedTuple):
         return {rank for rank, hit in hits if any(hit.id not in ids for ids in allowed)}
 
     def superseded(self) -> str | None:
+        """What a memory said before it was amended came back, forbidden or in place of what it says now."""
         returned = {self.evidence.hits[rank].text for rank in self._forbidden}
+        if self._unmet:
+            returned |= {hit.text for hit in self.evidence.hits[: self.probe.k]}
         return SUPERSEDED if returned & self._replaced_texts else None
 
     def unwanted(self) -> str | None:

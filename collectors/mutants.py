@@ -160,7 +160,7 @@ def _answers(parts: Sequence[Part], config: BackendConfig) -> Iterator[Seen]:
     try:
         for suite, scenario in parts:
             namespace = f"{NAMESPACE_PREFIX}mutant-{digest([suite, scenario.id])[:8]}"
-            for answer in play(instance, scenario, namespace, LIMITS).answers:
-                yield seen(answer, suite, scenario.id)
+            played = play(instance, scenario, namespace, LIMITS)
+            yield from (seen(answer, suite, scenario.id, played) for answer in played.answers)
     finally:
         instance.close()

@@ -9,7 +9,7 @@ from statistics import median
 from typing import NamedTuple
 
 from collectors import failures
-from collectors.scenario import Answer
+from collectors.scenario import Answer, Played
 from store.metrics import METRICS
 
 QUERY_IGNORED = "query ignored"
@@ -30,7 +30,8 @@ GENERIC = frozenset({failures.UNRETURNED, failures.TOO_LOW, failures.UNWANTED, f
 class Seen(NamedTuple):
     """One case of a played suite, as far as two runs are compared by it. `passed` None: not applicable.
     `place`: cases that agree in it were asked of the same memories, with the same k; `doubled`: some text or
-    id came back twice; `unstable` None: asked once."""
+    id came back twice; `unstable` None: asked once. Times in ms: `plant_ms` to plant one memory, `settle_ms`
+    of the case's scenario."""
 
     suite: str
     case: str
@@ -43,12 +44,14 @@ class Seen(NamedTuple):
     place: tuple[object, ...]
     returned: tuple[str, ...]
     latency_ms: float | None
+    plant_ms: float
+    settle_ms: float
     retried: bool
     doubled: bool
     unstable: bool | None
 
 
-def seen(answer: Answer, suite: str, scenario: str) -> Seen:
+def seen(answer: Answer, suite: str, scenario: str, played: Played) -> Seen:
     probe, observation = answer.probe, answer.observation
     texts = [hit.text for hit in observation.hits]
     ids = tuple(hit.id for hit in observation.hits)
@@ -64,6 +67,8 @@ def seen(answer: Answer, suite: str, scenario: str) -> Seen:
         place=(suite, scenario, probe.user, probe.domains, probe.session, probe.leg, probe.k),
         returned=ids,
         latency_ms=observation.latency_ms,
+        plant_ms=played.plant_ms / max(played.plants, 1),
+        settle_ms=played.settle_ms,
         retried=observation.attempts > 1 or observation.error is not None,
         doubled=len(set(texts)) < len(texts) or len(set(ids)) < len(ids),
         unstable=observation.again is not None if probe.twice else None,
@@ -134,12 +139,14 @@ def _share(of: Sequence[Seen], holds: Callable[[Seen], bool | None]) -> float:
     return sum(told) / len(told) if told else 0.0
 
 
-def _latency(of: Sequence[Seen]) -> float:
-    return median([one.latency_ms for one in of if one.latency_ms is not None] or [0.0])
+def _median(of: Sequence[Seen], time: Callable[[Seen], float | None]) -> float:
+    return median([ms for one in of if (ms := time(one)) is not None] or [0.0])
 
 
 _MEASURES: Mapping[str, Callable[[Sequence[Seen]], float]] = {
-    "recall_ms": _latency,
+    "recall_ms": lambda of: _median(of, lambda one: one.latency_ms),
+    "plant_ms": lambda of: _median(of, lambda one: one.plant_ms),
+    "settle_ms": lambda of: _median(of, lambda one: one.settle_ms),
     "first_try_errors": lambda of: _share(of, lambda one: one.retried),
     "returned_n": lambda of: sum(len(one.returned) for one in of) / max(len(of), 1),
     "unstable": lambda of: _share(of, lambda one: one.unstable),
@@ -161,7 +168,9 @@ def _kind(pair: Pair, beyond: Mapping[str, tuple[float, float]]) -> str | None:
 def _of_the_rest(beyond: Mapping[str, tuple[float, float]]) -> str | None:
     if "unstable" in beyond:
         return failures.UNSTABLE
-    return SLOW if "recall_ms" in beyond else None
+    if "returned_n" in beyond:
+        return failures.LIMIT
+    return SLOW if beyond else None
 
 
 def _of_the_lost(kinds: Sequence[str]) -> str | None:
@@ -204,6 +213,12 @@ def _query_ignored(pair: Pair, beyond: object, several: int = 3) -> bool:
     return bool(alike) and sum(alike) > len(alike) / 2
 
 
+def _unsteady(pair: Pair, beyond: object) -> bool:
+    """Most questions that were asked twice got two answers."""
+    found = [_share(of, lambda one: one.unstable) for of in pair]
+    return found[1] - found[0] > 0.5
+
+
 def _doubled(pair: Pair, beyond: object, share: float = 0.2) -> bool:
     found = [_share(of, lambda one: one.doubled) for of in pair]
     return found[1] - found[0] > share
@@ -214,4 +229,5 @@ _SIGNS: Mapping[str, Callable[[Pair, Mapping[str, tuple[float, float]]], bool]] 
     failures.LIMIT: _limit,
     QUERY_IGNORED: _query_ignored,
     failures.DUPLICATES: _doubled,
+    failures.UNSTABLE: _unsteady,
 }

@@ -24,7 +24,8 @@ def lint(suite: Suite) -> list[Finding]:
     view = View(suite)
     checks = [(rule, rule.check) for rule in RULES if rule.check]
     found = [rule.of_probe(one.case.probe, one.message) for rule, check in checks for one in check(view)]
-    return sorted(found, key=lambda finding: (finding.file, finding.line))
+    placed = [finding if finding.file else finding._replace(file=suite.path) for finding in found]
+    return sorted(placed, key=lambda finding: (finding.file, finding.line))
 
 
 def check(config: SuiteConfig) -> Checked:

@@ -10,7 +10,7 @@ import pytest
 from collectors import failures
 from collectors.backend import Hit, Observation
 from collectors.failures import LEAKED, LIMIT, TOO_LOW, UNRETURNED
-from collectors.scenario import Answer
+from collectors.scenario import Answer, Played
 from collectors.suite import Expectation, Probe
 from collectors.symptoms import QUERY_IGNORED, SLOW, Seen, seen, symptoms
 
@@ -26,6 +26,8 @@ ONE = Seen(
     place=("golden", "scenario", 5),
     returned=("a", "b", "c", "d", "e"),
     latency_ms=1.0,
+    plant_ms=0.1,
+    settle_ms=0.0,
     retried=False,
     doubled=False,
     unstable=None,
@@ -81,6 +83,8 @@ def test_what_was_lost_before_is_not_lost_again():
 
 @pytest.mark.parametrize(("fields", "metric"), [
     ({"latency_ms": 7.0}, "recall_ms"),
+    ({"plant_ms": 7.0}, "plant_ms"),
+    ({"settle_ms": 7.0}, "settle_ms"),
     ({"retried": [True]}, "first_try_errors"),
     ({"returned": ("a", "b", "c", "d", "e", "f")}, "returned_n"),
     ({"returned": ("a", "b", "c", "d")}, "returned_n"),
@@ -137,6 +141,7 @@ def test_the_kind_of_most_losses(kinds: list[str], kind: str):
     ({"doubled": [True] * 10}, failures.DUPLICATES),
     ({"unstable": [True] * 3}, failures.UNSTABLE),
     ({"latency_ms": 50.0}, SLOW),
+    ({"settle_ms": 50.0}, SLOW),
 ])  # fmt: skip
 def test_the_kind_of_a_whole_run(fields: dict[str, Any], kind: str):
     """What shows in most answers names the kind without a lost case."""
@@ -170,16 +175,22 @@ def answer(hits: Sequence[Hit] = (), *, expect: Expectation | None = None, **see
     return Answer(probe, Observation(tuple(hits), **seen_as), scores={"pass": 1.0})
 
 
+def test_times_of_planting_are_those_of_a_memory():
+    """What planting took is told by the memory, what settling took by the scenario."""
+    told = seen(answer(), "golden", "s", Played(plants=4, plant_ms=10.0, settle_ms=3.0))
+    assert (told.plant_ms, told.settle_ms) == (2.5, 3.0)
+
+
 def test_seen_of_an_answer():
     """What is compared: passed, retried, doubled, unstable; a question asked once is neither."""
     twice = [Hit("a", "same"), Hit("b", "same")]
-    assert seen(answer(twice), "golden", "s").doubled
-    assert seen(answer([Hit("a", "one"), Hit("a", "two")]), "golden", "s").doubled
-    assert not seen(answer([Hit("a", "one"), Hit("b", "two")]), "golden", "s").doubled
-    assert seen(answer(attempts=2), "golden", "s").retried
-    assert seen(answer(error="gone"), "golden", "s").retried
-    assert seen(answer(skipped="ids"), "golden", "s").passed is None
-    assert seen(answer(), "golden", "s").unstable is None
+    assert seen(answer(twice), "golden", "s", Played()).doubled
+    assert seen(answer([Hit("a", "one"), Hit("a", "two")]), "golden", "s", Played()).doubled
+    assert not seen(answer([Hit("a", "one"), Hit("b", "two")]), "golden", "s", Played()).doubled
+    assert seen(answer(attempts=2), "golden", "s", Played()).retried
+    assert seen(answer(error="gone"), "golden", "s", Played()).retried
+    assert seen(answer(skipped="ids"), "golden", "s", Played()).passed is None
+    assert seen(answer(), "golden", "s", Played()).unstable is None
     stable = Expectation("stable")
-    assert seen(answer(expect=stable), "golden", "s").unstable is False
-    assert seen(answer(expect=stable, again=(Hit("a", "one"),)), "golden", "s").unstable is True
+    assert seen(answer(expect=stable), "golden", "s", Played()).unstable is False
+    assert seen(answer(expect=stable, again=(Hit("a", "one"),)), "golden", "s", Played()).unstable is True
