@@ -43,7 +43,7 @@ type = "everything"
 # [backends.ours]             # a memory of your own: memtrend init --backend ours, then fill it in
 # type = "ours:Ours"
 
-# Suites of your own; the shipped ones are golden, smoke and contract.
+# Suites of your own; the shipped ones are golden, smoke, holdout and contract.
 [suites.mine]
 path = "suites/mine.jsonl"
 
@@ -55,7 +55,7 @@ backends = ["*"]
 
 [schedules.weekly]
 cron = "0 4 * * sun"
-suites = ["golden"]
+suites = ["golden", "holdout"]
 backends = ["*"]
 """
 

@@ -264,8 +264,9 @@ SHIPPED_DIR = Path(__file__).parent / "suites"
 SHIPPED = {
     suite.name: suite
     for suite in (
-        SuiteConfig("golden", SHIPPED_DIR / "golden", origin="starter"),
+        SuiteConfig("golden", SHIPPED_DIR / "golden", without=("holdout",), origin="starter"),
         SuiteConfig("smoke", SHIPPED_DIR / "golden", only=("smoke",), origin="starter"),
+        SuiteConfig("holdout", SHIPPED_DIR / "golden", only=("holdout",), origin="starter"),
         SuiteConfig("contract", SHIPPED_DIR / "contract", origin="starter"),
     )
 }

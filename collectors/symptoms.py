@@ -44,8 +44,8 @@ class Seen(NamedTuple):
     place: tuple[object, ...]
     returned: tuple[str, ...]
     latency_ms: float | None
-    plant_ms: float
-    settle_ms: float
+    plant_ms: float | None
+    settle_ms: float | None
     retried: bool
     doubled: bool
     unstable: bool | None
@@ -67,7 +67,7 @@ def seen(answer: Answer, suite: str, scenario: str, played: Played) -> Seen:
         place=(suite, scenario, probe.user, probe.domains, probe.session, probe.leg, probe.k),
         returned=ids,
         latency_ms=observation.latency_ms,
-        plant_ms=played.plant_ms / max(played.plants, 1),
+        plant_ms=None if played.plant_ms is None else played.plant_ms / max(played.plants, 1),
         settle_ms=played.settle_ms,
         retried=observation.attempts > 1 or observation.error is not None,
         doubled=len(set(texts)) < len(texts) or len(set(ids)) < len(ids),

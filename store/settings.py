@@ -34,7 +34,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "backends": {name: {"type": name} for name in ("keyword", "dense", "hybrid", "nothing", "everything")},
-    "schedules": {"nightly": {"cron": "0 3 * * *", "suites": ["golden", "contract"]}},
+    "schedules": {"nightly": {"cron": "0 3 * * *", "suites": ["golden", "holdout", "contract"]}},
 }
 """What a file that lacks the whole section gets."""
 

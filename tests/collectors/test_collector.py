@@ -293,7 +293,7 @@ def test_first_runs_fill_what_is_empty(home, db):
     with Running(db, first_runs=True) as running:
         until(lambda: len(running.lines) == 4, "four first runs")
     assert {(row.suite, row.trigger, row.status) for row in queries.runs(db)} == {
-        (suite, "first", "whole") for suite in ("mine", "golden", "smoke", "contract")
+        (suite, "first", "whole") for suite in ("mine", "golden", "smoke", "holdout", "contract")
     }
     assert running.lines[0].startswith("run 1  mine on floor: whole, ")
     with Running(db, first_runs=True) as again:

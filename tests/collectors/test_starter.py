@@ -38,7 +38,7 @@ def test_configuration(project):
     settings = configured(project / "memtrend.toml")
     assert set(settings.backends) == {"keyword", "dense", "hybrid", "nothing", "everything"}
     scheduled = {suite for section in settings.schedules.values() for suite in section.suites}
-    assert scheduled == set(suite_names(settings)) == {"mine", "golden", "smoke", "contract"}
+    assert scheduled == set(suite_names(settings)) == {"mine", "golden", "smoke", "holdout", "contract"}
 
 
 def test_commented_out(project):

@@ -16,6 +16,7 @@ from collectors.history import History
 from collectors.matching import any_matches
 from collectors.scorers import Want, wants
 from collectors.suite import SHIPPED, Memory, Plant, Probe, Session, Suite, load
+from collectors.suites.golden import SHIPPED_WORLDS, World, read_world
 
 MAIN_TAGS = (
     "recall",
@@ -28,6 +29,26 @@ MAIN_TAGS = (
     "user-isolation",
     "forgetting",
     "paraphrase",
+)
+
+TAGS = (
+    *MAIN_TAGS,
+    "reused-session-ids",
+    "session-bleed",
+    "durability",
+    "amend",
+    "collateral-loss",
+    "typo-and-alias",
+    "negation",
+    "multi-fact",
+    "aggregation",
+    "abstention",
+    "near-duplicates",
+    "long-text",
+    "code-and-markdown",
+    "non-English",
+    "numbers-units-dates",
+    "hidden-instructions",
 )
 
 CONTRACT_TAGS = (
@@ -90,10 +111,21 @@ def moments(name: str) -> tuple[Moment, ...]:
 
 
 @cache
-def everything_written() -> tuple[Memory, ...]:
-    """All memories of all golden cases and their worlds, each once."""
-    plants = [step for s in shipped("golden").scenarios for step in s.steps if isinstance(step, Plant)]
-    return tuple({memory.id: memory for plant in plants for memory in plant.memories}.values())
+def worlds() -> dict[str, World]:
+    return {path.stem: read_world(path, path.stem) for path in SHIPPED_WORLDS.glob("*.jsonl")}
+
+
+@cache
+def written(world: str) -> tuple[Memory, ...]:
+    """All memories of a world and of the golden cases that are asked in it, each once."""
+    around = [s for s in shipped("golden").scenarios if any(of_world(p, world) for p in s.probes)]
+    plants = [step for s in around for step in s.steps if isinstance(step, Plant)]
+    mine = (memory for plant in plants for memory in plant.memories)
+    return tuple({memory.id: memory for memory in (*worlds()[world].memories, *mine)}.values())
+
+
+def of_world(probe: Probe, world: str) -> bool:
+    return probe.background.endswith(f" of world {world}")
 
 
 @cache
@@ -118,20 +150,34 @@ def forbidden(probe: Probe) -> list[str]:
 BOTH = pytest.mark.parametrize("name", ["golden", "contract"])
 
 
-def test_golden_has_forty_cases_and_four_of_each_main_tag() -> None:
-    """Every kind of failure has at least four cases that exist for it."""
-    first = Counter(probe.tags[0] for probe in cases("golden").values())
-    assert len(cases("golden")) >= 40
-    assert set(first) == set(MAIN_TAGS)
-    assert min(first.values()) >= 4, first
+def test_golden_has_two_hundred_cases_and_eight_of_each_tag() -> None:
+    """Every kind of failure has at least eight cases, and some that exist for it; all for 4,000 plants."""
+    found = Counter(tag for probe in cases("golden").values() for tag in set(probe.tags))
+    assert len(cases("golden")) >= 200
+    assert set(found) == {*TAGS, "smoke"}
+    assert min(found[tag] for tag in TAGS) >= 8, found
+    assert {probe.tags[0] for probe in cases("golden").values()} == set(TAGS)
+    assert shipped("golden").plants <= 4_000
 
 
-def test_the_world_is_large_and_told_in_full() -> None:
-    """At least 150 memories surround the answers, each with a time and a user, of whom there are two."""
-    world = [memory for memory in everything_written() if "/" not in memory.id]
-    assert len(world) >= 150
-    assert {memory.user for memory in world} == {"ines", "bogdan"}
-    assert all(memory.at and memory.domain for memory in world)
+def test_holdout_is_no_part_of_golden() -> None:
+    """Holdout is twenty further cases, of at least ten kinds, that no run of golden or smoke has asked."""
+    assert len(cases("holdout")) == 20
+    assert not set(cases("holdout")) & {*cases("golden"), *cases("smoke")}
+    assert len({probe.tags[0] for probe in cases("holdout").values()}) >= 10
+
+
+def test_the_worlds_are_large_and_told_in_full() -> None:
+    """Three worlds of 150 memories and more surround the answers, each memory with a time and a domain, and
+    with one of the two users of its world."""
+    assert {name: len({memory.user for memory in world.memories}) for name, world in worlds().items()} == {
+        "personal": 2,
+        "software": 2,
+        "support": 2,
+    }
+    assert all(len(world.memories) >= 150 for world in worlds().values())
+    assert sum(len(world.memories) for world in worlds().values()) >= 400
+    assert all(memory.at and memory.domain for world in worlds().values() for memory in world.memories)
 
 
 def test_own_namespaces_hold_near_misses() -> None:
@@ -166,15 +212,18 @@ def test_no_expectation_is_ambiguous(name: str) -> None:
     assert not doubled
 
 
-def test_no_other_case_or_memory_of_the_world_answers() -> None:
-    """Beside every other golden case, and for any user, a wanted pattern is still met by its answer alone."""
+@pytest.mark.parametrize("world", ["personal", "software", "support"])
+def test_no_other_case_or_memory_of_the_world_answers(world: str) -> None:
+    """Beside every other golden case of its world, and for any user, a wanted pattern is still met by its
+    answer alone."""
     strays = [
         (moment.probe.case, want.patterns, memory.id)
         for moment in moments("golden")
+        if of_world(moment.probe, world)
         for want in wants(moment.probe)
-        for memory in answers(want, everything_written())
+        for memory in answers(want, written(world))
         if line_of(moment.probe) != memory.id.partition("/")[0]
-        and memory not in answers(want, moment.eligible)
+        and memory.id not in {memory.id for memory in answers(want, moment.eligible)}
     ]
     assert not strays
 
