@@ -104,6 +104,12 @@ def title(finding: str, until: datetime | None) -> None:
         st.caption(f"data until {moment(until)}" if until else "no data", width="content")
 
 
+def failed(run_id: int, label: str, icon: str | None = None) -> None:
+    """The way to the cases that failed in a run. `label` is markdown."""
+    where = {"run": str(run_id), "cases": "failed"}
+    st.page_link("views/run.py", label=label, icon=icon, query_params=where)
+
+
 def newest(rows: Iterable[queries.RunRow | None]) -> datetime | None:
     """When the newest of these runs ended."""
     return max((row.finished_at for row in rows if row and row.finished_at), default=None)
@@ -231,7 +237,7 @@ def problems() -> None:
     )
     if not found:
         return
-    with st.expander(words.problems_title(len(found)), icon=PROBLEM_ICONS["warning"], key="problems"):
+    with st.expander(f"{PROBLEM_ICONS['warning']} {words.problems_title(len(found))}", key="problems"):
         for event in found[:SHOWN_PROBLEMS]:
             _problem(event)
         if len(found) > SHOWN_PROBLEMS:

@@ -169,15 +169,13 @@ def _metric(name: str, run: RunRow, before: RunRow | None) -> dict[str, Any]:
 def metrics_columns(before: RunRow | None) -> dict[str, Any]:
     """What compares is hidden where there is nothing to compare with."""
     column = st.column_config
-    hidden = dict.fromkeys(("before", "difference")) if before is None else {}
     return {
         "metric": column.TextColumn("Metric", width=200),
         "now": column.TextColumn("Now", width=80),
         "interval": column.TextColumn("95 % interval", width=100),
         "n": column.NumberColumn("n", width=50),
-        "before": column.TextColumn(f"Run {before.id}" if before else "Before", width=80),
-        "difference": column.TextColumn("Difference", width=100),
-        **hidden,
+        "before": before and column.TextColumn(f"Run {before.id}", width=80),
+        "difference": before and column.TextColumn("Difference", width=100),
     }
 
 
@@ -214,7 +212,7 @@ def cases_columns(before: RunRow | None) -> dict[str, Any]:
         "failure": column.TextColumn("Why lost", width=130),
         "asked": column.TextColumn("Asked", width=210),
         "first": column.TextColumn("Came first", width=210),
-        "before": column.TextColumn("Run before", width=76) if before else None,
+        "before": before and column.TextColumn("Run before", width=76),
         "tags": column.TextColumn("Tags", width=110),
         "latency": column.NumberColumn("ms", format="%.2f", width=60),
     }

@@ -65,8 +65,13 @@ def page() -> None:
 
 def _unknown() -> None:
     parts.title("There is no such case", None)
-    st.markdown("The address names none, or one that this record does not hold.")
-    st.page_link("views/suites.py", label="All suites", icon=":material/arrow_back:")
+    st.markdown("The address names none, or one that this record does not hold. Choose one:")
+    whole = data.ask(queries.runs, backends=parts.contenders(), statuses=["whole"], limit=1)
+    for run in whole:
+        what = f"{plain(run.backend)} on {plain(run.suite)}"
+        label = f"Those that failed in run {run.id}, the newest whole one: {what}"
+        parts.failed(run.id, label, ":material/list_alt:")
+    st.page_link("views/suites.py", label="All cases, by suite", icon=":material/fact_check:")
 
 
 def _backend(history: Sequence[HistoryPoint], asked: RunRow | None) -> str:

@@ -164,11 +164,12 @@ def _card(
     if whole:
         st.image(image, width="stretch", alt=_alt(suite, name, row))
     note, link = st.columns([2.3, 1], gap="xsmall", vertical_alignment="center")
-    note.markdown(f":small[:gray[{plain(_card_note(latest, whole, going))}]]", wrap=False)
+    with note:
+        _card_foot(latest, whole, going)
     with link.container(horizontal_alignment="right"):
         st.page_link(
             "views/trends.py", label="Trend", icon=":material/chevron_right:", icon_position="right",
-            query_params={"suite": suite},
+            query_params={"suite": suite, "backends": name},
         )  # fmt: skip
 
 
@@ -200,15 +201,23 @@ def _card_value(latest: RunRow | None, whole: RunRow | None) -> None:
         st.caption(note, width="content")
 
 
-def _card_note(latest: RunRow | None, whole: RunRow | None, going: RunRow | None) -> str:
+def _card_foot(latest: RunRow | None, whole: RunRow | None, going: RunRow | None) -> None:
+    """What the card rests on, and the way to the cases that failed."""
     if going:
-        return f"running: {going.cases_done} of {going.cases_total} cases"
-    if latest is not None and latest.status in words.PROBLEMS:
-        return latest.reason or words.status(latest.status)
-    if whole and "pass" in whole.metrics:
+        _card_note(f"running: {going.cases_done} of {going.cases_total} cases")
+    elif latest is not None and latest.status in words.PROBLEMS:
+        _card_note(latest.reason or words.status(latest.status))
+    elif whole and "pass" in whole.metrics:
         rolled = whole.metrics["pass"]
-        return f"{rolled.n - round(rolled.mean * rolled.n)} fail · {parts.moment(whole.started_at)}"
-    return "waits for its first run"
+        with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
+            parts.failed(whole.id, f"{rolled.n - round(rolled.mean * rolled.n)} fail")
+            _card_note(parts.moment(whole.started_at))
+    else:
+        _card_note("waits for its first run")
+
+
+def _card_note(text: str) -> None:
+    st.markdown(f":small[:gray[{plain(text)}]]", wrap=False)
 
 
 def _alt(suite: str, name: str, row: OverviewRow | None) -> str:

@@ -243,9 +243,7 @@ def _tags(run: RunRow, before: RunRow | None) -> None:
             "tag": "Tag", "n": column.NumberColumn("n", width=50),
             "now": column.NumberColumn("Pass %", format="%.1f", width=70),
             "interval": column.TextColumn("95 % interval", width=110),
-            "before": column.NumberColumn(
-                f"Run {before.id}" if before else "Before", format="%.1f", width=80
-            ),
+            "before": before and column.NumberColumn(f"Run {before.id}", format="%.1f", width=80),
         },
     )  # fmt: skip
 

@@ -269,7 +269,7 @@ def _legend(chosen: Filters, broken: Sequence[Row], banded: bool) -> str:
 def _shaded(broken: bool, banded: bool) -> str:
     bold = "a backend that fails cases which it had passed."
     if banded:
-        return f"Shaded: 95 % intervals.{f' Bold: {bold}' if broken else ''}"
+        return f"Shaded, or a bar: 95 % intervals.{f' Bold: {bold}' if broken else ''}"
     fewer = f"With {charts.MOST_BANDS} backends or fewer every line has one."
     return f"Bold, with its 95 % interval: {bold} {fewer}" if broken else f"Intervals are left out. {fewer}"
 

@@ -13,9 +13,14 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from collectors import cli
 from collectors.collector import POLL_S, Collector, collect
+from collectors.configured import configured
+from collectors.process import Stop
 from collectors.pulse import BEAT_S, NAME, TTL_S, CollectorBusy, Pulse
 from collectors.reload import SettingsFile
+from collectors.runs import interrupted as interrupted_runs
+from collectors.runs import run_all
 from store import models as m
 from store import queries, writes
 from store.database import open_database
@@ -250,7 +255,11 @@ def test_requests_are_picked_up_while_a_run_is_under_way(slow_home, db, monkeypa
         ("run", {"suite": "mine", "backend": "flour"}, "unknown backend 'flour'; known: floor"),
         ("run", {"suite": "mine"}, "backend: Field required"),
         ("run", {"suite": "mine", "backend": "floor", "trials": 0}, "trials: "),
-        ("run", {"suite": "mine", "backend": "floor", "tag": "no-such"}, "no cases in "),
+        (
+            "run",
+            {"suite": "mine", "backend": "floor", "tag": "no-such"},
+            "suite mine: no case bears the tag 'no-such'",
+        ),
         ("dance", {}, "unknown kind of request 'dance'; known: run"),
     ],
 )
@@ -408,19 +417,22 @@ def test_a_wrong_configuration_stops_the_start(home):
 # One collector a database
 
 
-def test_a_second_collector_is_refused(home, db):
+def test_a_second_collector_is_refused(home, db, monkeypatch, capsys):
     """While one lives, a second says which process on which host has the database, and exits with 1; ^C ends
     the first with 130, and its claim with it."""
     with Process(home, "collect") as first:
         until(lambda: queries.heartbeats(db), "the first collector beats")
-        second = run_memtrend(home, "collect")
+        monkeypatch.setattr(sys, "argv", ["memtrend", "collect"])
+        with pytest.raises(SystemExit) as second:
+            cli.main()
         assert first.poll() is None
         first.send_signal(signal.SIGINT)
         assert first.wait(timeout=10) == 130
     assert not any(lease.held for lease in queries.leases(db))
-    assert second.returncode == 1
-    assert f"process {first.pid} on " in second.stderr
-    assert "Traceback" not in second.stderr
+    assert second.value.code == 1
+    said = capsys.readouterr().err
+    assert f"process {first.pid} on " in said
+    assert "Traceback" not in said
 
 
 def test_a_killed_collector_is_succeeded(home, db, monkeypatch):
@@ -465,13 +477,6 @@ def environment(**more):
     return {**os.environ, "PYTHONPATH": "", **more}
 
 
-def run_memtrend(home, *arguments, **more):
-    command = [sys.executable, "-m", "collectors.cli", *arguments]
-    return subprocess.run(
-        command, cwd=home, env=environment(**more), capture_output=True, text=True, timeout=WAIT_S
-    )
-
-
 class Process:
     """`memtrend ...` as a process of its own, killed at the end should it still live."""
 
@@ -489,7 +494,7 @@ class Process:
         self.process.wait()
 
 
-def test_term_checkpoints_and_resume_finishes(slow_home, db):
+def test_term_checkpoints_and_resume_finishes(slow_home, db, monkeypatch):
     """A run that TERM interrupts keeps what it had, and resuming it loses and doubles nothing."""
     process = Process(slow_home, "collect")
     with process as collector:
@@ -504,8 +509,9 @@ def test_term_checkpoints_and_resume_finishes(slow_home, db):
     assert 3 <= len(kept) < 40
     assert answered(db, request).run_ids == [row.id]
 
-    resumed = run_memtrend(slow_home, "run", "--resume", str(row.id), SLOW_S="0")
-    assert resumed.returncode == 0, resumed.stderr
+    monkeypatch.setenv("SLOW_S", "0")
+    (resumed,) = run_all(db, interrupted_runs(db, configured(), [row.id]), Stop())
+    assert resumed.problem is None
     after = results(db, row.id)
     assert queries.run(db, row.id).status == "whole"
     assert sorted(name for name, _ in after) == sorted(f"door-{number}" for number in range(40))

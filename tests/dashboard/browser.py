@@ -75,21 +75,28 @@ def new_context(
     context = browser.new_context(
         viewport={"width": WIDTH, "height": height}, color_scheme=scheme, timezone_id="Europe/Berlin"
     )
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(40_000)
     return context
 
 
-_CHARTS_STAND = """
-[...document.querySelectorAll('[data-testid=stPlotlyChart]')].every(chart => chart.querySelector('.main-svg'))
+_STANDS = """
+() => {
+    const charts = [...document.querySelectorAll('[data-testid=stPlotlyChart]')];
+    const stands = document.querySelector('h1')
+        && document.querySelector('[data-testid=stApp][data-test-script-state=notRunning]')
+        && !document.querySelector('[data-stale=true], [data-testid=stSkeleton]')
+        && charts.every(chart => chart.querySelector('.cartesianlayer :is(.trace, .hm)'));
+    window.standsSince = stands ? window.standsSince ?? performance.now() : undefined;
+    return stands && performance.now() - window.standsSince > 150;
+}
 """
+"""For some moments in a row, since a page is at rest between its parts too."""
 
 
 def settled(page: Page) -> None:
-    """The page's own heading stands and the script has ended."""
-    page.locator("h1").first.wait_for()
-    page.locator('[data-testid="stApp"][data-test-script-state="notRunning"]').wait_for()
-    page.wait_for_function("!document.querySelector('[data-stale=true], [data-testid=stSkeleton]')")
-    page.wait_for_function(_CHARTS_STAND)
+    """The script has ended, and the page's heading and the traces of its charts are drawn."""
+    page.evaluate("delete window.standsSince")
+    page.wait_for_function(_STANDS)
 
 
 def picture(page: Page, path: Path) -> None:
