@@ -84,13 +84,13 @@ class Diagnosis(NamedTuple):
     planted: int = 0
     deep_rank: int | None = None
     stored: dict[str, bool] = {}  # noqa: RUF012
-    changed: dict[str, dict[str, str]] = {}  # noqa: RUF012
-    own: dict[str, str] = {}  # noqa: RUF012
-    alone: dict[str, str] = {}  # noqa: RUF012
     calls: int = 0
     ms: float = 0.0
     error: str | None = None
     usage: Usage = Usage()
+    changed: dict[str, dict[str, str]] = {}  # noqa: RUF012
+    own: dict[str, str] = {}  # noqa: RUF012
+    alone: dict[str, str] = {}  # noqa: RUF012
 
     def with_alone(self, later: Diagnosis) -> Diagnosis:
         """With what was learned later, by planting alone, and what that took."""

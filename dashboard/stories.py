@@ -15,9 +15,11 @@ KINDS = {
     "only": "exactly these, of all that came back",
     "at_most": "at most {n} hits",
     "exactly": "exactly {n} hits",
+    "metadata": "in the first {k}, and beside its text",
+    "stable": "asked again, the same hits in the same order",
     "count": "as many memories as there should be",
 }
-WANTED, UNWANTED = frozenset({"any", "all", "only"}), frozenset({"unwanted", "unwanted_first"})
+WANTED, UNWANTED = frozenset({"any", "all", "only", "metadata"}), frozenset({"unwanted", "unwanted_first"})
 
 
 class Told(NamedTuple):
@@ -121,7 +123,10 @@ def _expected(one: Mapping[str, Any], k: int) -> Expected:
     tone = "wanted" if kind in WANTED else "unwanted" if kind in UNWANTED else "limit"
     rule = KINDS.get(kind, kind).format(k=k, n=one.get("n"))
     section = f", in section {one['section']}" if one.get("section") else ""
-    return Expected(tone, rule + section, tuple(map(str, (*one.get("patterns", ()), *one.get("ids", ())))))
+    beside = [f"{name}: {value}" for name, value in one.get("values", ())]
+    return Expected(
+        tone, rule + section, tuple(map(str, (*one.get("patterns", ()), *one.get("ids", ()), *beside)))
+    )
 
 
 def returned(detail: Mapping[str, Any], k: int) -> list[Returned]:
@@ -138,7 +143,7 @@ def diagnosis(found: Mapping[str, Any] | None) -> list[Finding]:
     """What asking again, untimed, brought out."""
     if not found:
         return []
-    lines = [*_stored(found), *_legs(found), *_deep(found)]
+    lines = [*_stored(found), *_damage(found), *_legs(found), *_deep(found)]
     if found.get("error"):
         lines.append(Finding("stopped", str(found["error"])))
     return lines
@@ -162,7 +167,31 @@ def _stored(found: Mapping[str, Any]) -> Iterator[Finding]:
         )
 
 
+def _damage(found: Mapping[str, Any]) -> Iterator[Finding]:
+    for id, changes in (found.get("changed") or {}).items():
+        told = ", ".join(
+            f"{name} {'gone' if how == 'missing' else 'changed'}" for name, how in changes.items()
+        )
+        yield Finding(f"{id} as planted", told, False)
+    for id, fate in (found.get("alone") or {}).items():
+        yield Finding(f"{id} planted alone", FATES.get(fate, fate), fate == "kept")
+
+
+FATES = {
+    "kept": "kept: something took it away",
+    "lost": "not kept either",
+    "reopened": "kept, until the backend is closed and opened again",
+}
+OWN = {
+    "found": "finds it by its own text",
+    "missed": "finds other things by its own text",
+    "empty": "finds nothing by its own text",
+}
+
+
 def _legs(found: Mapping[str, Any]) -> Iterator[Finding]:
+    for leg, fate in (found.get("own") or {}).items():
+        yield Finding(f"{leg} index", OWN.get(fate, fate), fate == "found")
     for leg, rank in (found.get("legs") or {}).items():
         yield Finding(f"{leg} leg alone", _rank(rank), rank is not None and rank <= 5)
 

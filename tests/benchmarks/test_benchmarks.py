@@ -86,6 +86,14 @@ def test_writes_tells_its_bars():
     }
 
 
+def test_mutants_play_a_suite():
+    """The benchmark of the mutants plays a shipped suite in a process of its own, and tells what it took."""
+    told = json.loads(run("mutants.py", "--play", "smoke").stdout)
+    assert told["cases"] >= 20
+    assert told["plants"] <= 300
+    assert told["seconds"] > 0
+
+
 def test_lint_tells_its_bars():
     """The benchmark of lint prints its seconds for many cases and for one endless pattern, found once."""
     found = bars(run("lint.py", "--cases", 60, "--times", 1, "--json"))

@@ -365,3 +365,14 @@ class Chatty(Shelf):
 
     def did(self, verb, scope=None, what=""):
         print(f"{verb} {what}")  # noqa: T201
+
+
+class Restless(Shelf):
+    """Turns the order round with every other call."""
+
+    turned = False
+
+    def recall(self, scope, query, k):
+        self.turned = not self.turned
+        hits = super().recall(scope, query, k).hits
+        return Recall(hits[::-1] if self.turned else hits)

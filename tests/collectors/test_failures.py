@@ -204,6 +204,140 @@ def test_too_few():
     assert _kind(_probe(Expectation("exactly", n=2)), NEW) == "not returned"
 
 
+# What came back damaged
+
+
+BORNE = {"role": "user", "at": MARCH.isoformat(), "box": 4}
+
+
+@pytest.mark.parametrize(
+    ("borne", "kind"),
+    [
+        (BORNE | {"role": "assistant"}, "wrong speaker"),
+        (BORNE | {"at": APRIL.isoformat()}, "wrong time"),
+        (BORNE | {"box": 5}, "metadata or ids lost"),
+        ({"role": "user", "box": 4}, "metadata or ids lost"),
+        ({}, "metadata or ids lost"),
+        (BORNE | {"at": "2026-03-01T01:00:00+01:00"}, None),
+    ],
+)
+def test_what_stands_beside_a_text(borne: dict[str, object], kind: str | None):
+    """Another's words, another time, or less than was planted; the same moment written otherwise is fine."""
+    probe = _probe(Expectation("metadata", ids=("old",), values=tuple(BORNE.items())))
+    evidence = examine(probe, (Hit("old", OLD.text, metadata=borne),))
+    assert failure_kind(probe, evidence, _after()) == kind
+
+
+def test_a_memory_without_its_id():
+    """A memory wanted by its id came back under another one: the id is lost, and the memory is not."""
+    by_id = _probe(Expectation("all", ids=("new",)))
+    assert _kind(by_id, NEW.text, OLD) == "metadata or ids lost"
+    assert _kind(by_id, "The gate is green.") == "not returned"
+
+
+def test_text_altered():
+    """The memory is there under its id, and its text holds the answer no more, now or when asked again."""
+    assert _kind(_probe(NINE, NOT_FIRST), OLD, replace(NEW, text="The gate op")) == "text altered"
+    again = Diagnosis(stored={"new": True}, changed={"new": {"text": "other"}})
+    assert _kind(_probe(NINE), OTHER, diagnosis=again) == "text altered"
+
+
+def test_superseded_returned():
+    """What a memory said before it was amended came back, forbidden or in place of what it says now."""
+    amended = _after(Amend("new", "The gate opens at ten."))
+    assert _kind(_probe(Expectation("unwanted", ("nine",))), NEW, history=amended) == "superseded returned"
+    assert _kind(_probe(Expectation("any", ("ten",))), NEW, history=amended) == "superseded returned"
+
+
+def test_duplicates():
+    """A lost case in which a text came back more often than it was planted, or an id twice."""
+    assert _kind(_probe(NINE), OLD, OLD) == "duplicates"
+    assert _kind(_probe(NINE), OLD.text, OLD.text) == "duplicates"
+    twin = _after(Plant((replace(OLD, id="twin"),)))
+    assert _kind(_probe(NINE), OLD, replace(OLD, id="twin"), history=twin) == "not returned"
+
+
+def test_a_stranger_is_a_leak_where_ids_are_kept():
+    """A hit that nobody planted here is of another namespace; without ids the words may be an extractor's."""
+    probe = _probe(NINE)
+    evidence = examine(probe, (Hit("x9", "The moon is full."), Hit("old", OLD.text)))
+    assert failure_kind(probe, evidence, _after(), ids=True) == LEAKED
+    assert failure_kind(probe, evidence, _after()) == "not returned"
+
+
+def test_in_place_of_the_answer_a_leak_is_one_though_nobody_forbade_it():
+    """Where the answer is missing, what of others stands among the first k is why."""
+    assert _kind(_probe(NINE), HIS) == LEAKED
+    assert _kind(_probe(NINE), HERS, history=_after(Forget(("hers",)))) == "forgotten yet returned"
+    assert _kind(_probe(Expectation("at_most", n=0), k=2), HIS) == LEAKED
+
+
+def test_first_by_another_speaker_or_neither():
+    """What must not come first did: in another's words, or neither older nor another's."""
+    said = replace(OLD, role="assistant")
+    history = _after(Plant((said,)))
+    assert _kind(_probe(NINE, NOT_FIRST), said, NEW, history=history) == "wrong speaker"
+    late = replace(OLD, at=datetime(2026, 5, 1, tzinfo=UTC))
+    assert _kind(_probe(NINE, NOT_FIRST), late, NEW, history=_after(Plant((late,)))) == "unwanted returned"
+
+
+def test_order_unstable():
+    """Asked again, the same question got another answer."""
+    probe = _probe(Expectation("stable"))
+    hits = (Hit("old", OLD.text), Hit("new", NEW.text))
+    assert failure_kind(probe, examine(probe, hits)._replace(again=hits[::-1]), _after()) == "order unstable"
+    assert failure_kind(probe, examine(probe, hits), _after()) is None
+
+
+# What the diagnosis found
+
+
+@pytest.mark.parametrize(
+    ("alone", "kind"),
+    [({}, "not stored"), ({"new": "lost"}, "not stored"), ({"new": "kept"}, "too much forgotten"),
+     ({"new": "reopened"}, "lost on reopen")],
+)  # fmt: skip
+def test_unstored_or_taken_away(alone: dict[str, str], kind: str):
+    """What is not there and is kept when planted alone was taken away, by a write or by reopening."""
+    seen = Diagnosis(counts={"all": 4}, planted=5, stored={"new": False}, alone=alone)
+    assert _kind(_probe(NINE), OTHER, diagnosis=seen) == kind
+    assert _kind(_probe(NINE, NOT_FIRST), OLD, diagnosis=seen) == kind
+
+
+def test_full_counts_outweigh_an_empty_answer():
+    """Where the backend counts all that was planted, what its own words do not bring back is there."""
+    seen = Diagnosis(counts={"all": 5}, planted=5, stored={"new": False})
+    assert _kind(_probe(NINE), diagnosis=seen) == "stored but not returned"
+
+
+@pytest.mark.parametrize(
+    ("own", "kind"),
+    [({"words": "empty", "vectors": "found"}, "leg dead"), ({"words": "missed", "vectors": "found"},
+     "leg incomplete"), ({"words": "found", "vectors": "found"}, "stored but not returned")],
+)  # fmt: skip
+def test_legs(own: dict[str, str], kind: str):
+    """An index that its own words find empty is dead, one that finds other things lacks some."""
+    seen = Diagnosis(stored={"new": True}, own=own)
+    assert _kind(_probe(NINE), OTHER, diagnosis=seen) == kind
+
+
+def test_dropped_though_a_deeper_question_finds_it_high():
+    """What a deep recall ranks within k was not too low: it was dropped."""
+    seen = Diagnosis(stored={"new": True}, deep_rank=2)
+    assert _kind(_probe(NINE, k=3), OTHER, diagnosis=seen) == "stored but not returned"
+
+
+@pytest.mark.parametrize(
+    ("changed", "kind"),
+    [({"role": "other"}, "wrong speaker"), ({"at": "other", "domain": "missing"}, "wrong time"),
+     ({"domain": "missing"}, "metadata or ids lost")],
+)  # fmt: skip
+def test_changed_in_the_store(changed: dict[str, str], kind: str):
+    """A memory that only its own words find, without what was planted beside it, is missing for that."""
+    seen = Diagnosis(stored={"new": True}, changed={"new": changed})
+    assert _kind(_probe(NINE), OTHER, diagnosis=seen) == kind
+
+
 # Answers
 
 

@@ -238,6 +238,14 @@ def test_an_empty_answer_is_told_from_none():
     assert _detail(_answer()) == {"hits": []}
 
 
+def test_a_second_answer_is_kept_where_it_was_another():
+    """What came back the second time is stored, and read again for another scorer."""
+    again = (Hit("b", "two", 0.5), Hit("a", "one"))
+    told = _detail(_answer(Hit("a", "one"), Hit("b", "two", 0.5), again=again))
+    assert observed(told).again == again
+    assert observed(_detail(_answer(Hit("a", "one")))).again is None
+
+
 def test_the_detail_tells_reply_usage_and_diagnosis():
     """What was said, what it cost, and what asking again found."""
     answer = _answer(reply="At nine.", usage=Usage(calls=2, money=0.5))
@@ -265,6 +273,9 @@ def test_the_detail_tells_reply_usage_and_diagnosis():
             "ms": 1.5,
             "error": None,
             "usage": {"money": 0.25},
+            "changed": {},
+            "own": {},
+            "alone": {},
         },
     }
 

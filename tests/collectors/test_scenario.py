@@ -220,6 +220,30 @@ def test_garbage(started, kind):
     assert (seen.scores, seen.failure) == ({}, "backend error")
 
 
+# Beside the answer
+
+
+def test_asked_twice(started):
+    """A question that wants a steady answer is asked twice; the second answer is kept where it differs."""
+    steps = [plant("amber opens", "basil opens amber"), probe("amber", stable=True, k=2), probe("amber", k=2)]
+    steady, _ = started("Shelf", steps)
+    assert [answer.scores["pass"] for answer in steady.answers] == [1.0, 1.0]
+    assert steady.answers[0].scores["unstable"] == 0.0
+    assert "unstable" not in steady.answers[1].scores
+    restless, _ = started("Restless", steps)
+    first, second = restless.answers
+    assert (first.scores["pass"], first.scores["unstable"], first.failure) == (0.0, 1.0, "order unstable")
+    assert [hit.id for hit in first.observation.again] == [hit.id for hit in first.observation.hits][::-1]
+    assert second.observation.again is None
+
+
+def test_lacking_metadata(started):
+    """Where a backend gives no metadata back, what is expected of it does not apply."""
+    asked = {"probe": "amber", "expect_metadata": {"amber": {"role": "user"}}}
+    played, _ = started("Shelf", [plant("amber opens"), asked])
+    assert [answer.observation.skipped for answer in played.answers] == ["metadata"]
+
+
 # Lacking
 
 

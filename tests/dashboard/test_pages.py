@@ -16,6 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 from store import queries, writes
 from store.database import open_database
+from store.records import MutantRecord, SuiteRecord
 from tests.dashboard.conftest import Open, Seeded
 from tests.dashboard.facts import HOSTILE, HOSTILE_CASE
 
@@ -307,6 +308,23 @@ def test_a_suite_shows_versions_and_flaky_cases(open_page: Open, seeded: Seeded)
     assert (quarantine["case"][0], quarantine["owner"][0]) == (seeded.world.flaky, "jonas")
     assert quarantine["reason"][0] == HOSTILE
     assert len(cases) == 29
+
+
+def test_a_suite_shows_which_faults_it_notices(open_page: Open, tmp_path: Path) -> None:
+    """The suites page tells which faults were caught and what they were called, those missed first."""
+    url = f"sqlite:///{tmp_path}/faults.db"
+    database = open_database(url)
+    version = writes.register_suite(database, SuiteRecord("mine", "golden", "own", "v1", 0, ()))
+    caught = MutantRecord("forget-no-op", "ignores forget", True, 18, 18, "forgotten yet returned", True)
+    missed = MutantRecord("stale-first", "ranks an older fact first", False, 1, 0, None, False)
+    writes.record_mutants(database, version, "hybrid", [caught, missed])
+    database.close()
+    at = open_page("suites", url)
+    (table,) = (frame.value for frame in at.dataframe if "fault" in frame.value.columns)
+    assert list(table["fault"]) == ["ranks an older fact first", "ignores forget"]
+    assert [list(found) for found in table["result"]] == [["missed"], ["caught"]]
+    assert list(table["right"]) == ["no", "yes"]
+    assert "1 called by their right name" in text(at)
 
 
 def test_a_suite_shows_what_lint_found(open_page: Open, seeded: Seeded) -> None:

@@ -105,6 +105,29 @@ def test_hits_keep_order_and_marks() -> None:
     assert stories.returned({}, k=2) == []
 
 
+def test_a_diagnosis_tells_what_became_of_a_memory() -> None:
+    """What of it changed, whether an index knows it by its own words, and whether it is kept alone."""
+    found = {"changed": {"m": {"role": "other", "at": "missing"}}, "alone": {"n": "kept", "o": "reopened"}}
+    assert stories.diagnosis({**found, "own": {"keyword": "empty", "vector": "found"}}) == [
+        Finding("m as planted", "role changed, at gone", False),
+        Finding("n planted alone", "kept: something took it away", True),
+        Finding("o planted alone", "kept, until the backend is closed and opened again", False),
+        Finding("keyword index", "finds nothing by its own text", False),
+        Finding("vector index", "finds it by its own text", True),
+    ]
+
+
+def test_what_stands_beside_a_text_is_told() -> None:
+    """An expectation of metadata names the memory and the values, one of a steady answer says so."""
+    metadata = {"kind": "metadata", "ids": ["a/m"], "values": [["role", "user"], ["box", 4]]}
+    told = stories.expected({"k": 3, "expectations": [metadata, {"kind": "stable"}]})
+    assert [(one.tone, one.items) for one in told] == [
+        ("wanted", ("a/m", "role: user", "box: 4")),
+        ("limit", ()),
+    ]
+    assert told[1].rule == "asked again, the same hits in the same order"
+
+
 def test_a_diagnosis_tells_where_the_answer_was_lost() -> None:
     """Indexes, storage, each leg and the deep recall are one line each, good or bad."""
     found = {

@@ -113,6 +113,9 @@ def test_event_times_are_aware(reading: Reader, written: str, moment: datetime):
     assert memory.at.tzinfo is not None
 
 
+METADATA = Expectation("metadata", ids=("a/m1",), values=(("role", "user"), ("box", 4)))
+
+
 @pytest.mark.parametrize(
     ("field", "value", "expectation"),
     [
@@ -125,6 +128,8 @@ def test_event_times_are_aware(reading: Reader, written: str, moment: datetime):
         ("only_ids", [], Expectation("only")),
         ("at_most", 0, Expectation("at_most", n=0)),
         ("at_most", 3, Expectation("at_most", n=3)),
+        ("expect_metadata", {"m1": {"role": "user", "box": 4}}, METADATA),
+        ("stable", True, Expectation("stable")),
     ],
 )
 def test_each_expectation_alone_makes_acase(
@@ -134,7 +139,21 @@ def test_each_expectation_alone_makes_acase(
     writes = [{"id": "m1", "text": "one"}, {"id": "m2", "text": "two"}]
     (probe,) = asked(reading({"id": "a", "query": "q", "writes": writes, field: value}))
     assert probe.expectations == (expectation,)
-    assert probe.needs == ({"ids"} if expectation.ids else set())
+    beside = {"metadata"} if expectation.kind == "metadata" else set()
+    assert probe.needs == ({"ids"} if expectation.ids else set()) | beside
+
+
+def test_metadata_is_expected_of_each_id_apart(reading: Reader):
+    """Two ids with metadata are two things to hold; an unknown id, and one without values, are refused."""
+    case = {"id": "a", "query": "q", "writes": ["p", "f"]}
+    (probe,) = asked(reading({**case, "expect_metadata": {"w1": {"at": "2026-03-04"}, "w2": {"x": None}}}))
+    assert [(e.ids, e.values) for e in probe.expectations] == [
+        (("a/w1",), (("at", "2026-03-04"),)),
+        (("a/w2",), (("x", None),)),
+    ]
+    for wrong in ({"gone": {"role": "user"}}, {"w1": {}}):
+        with pytest.raises(SuiteError, match="expect_metadata"):
+            reading({**case, "expect_metadata": wrong})
 
 
 def test_patterns_and_ids_of_one_kind_are_one_expectation(reading: Reader):
