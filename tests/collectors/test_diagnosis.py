@@ -121,7 +121,8 @@ def test_pattern_without_end(diagnosed, monkeypatch):
 def test_its_time_is_its_own(diagnosed):
     """The calls of a diagnosis are counted and timed apart: latency and attempts are of the question."""
     answer = diagnosed("SlowWhenDeep", lost="needle")
-    assert (answer.observation.attempts, answer.diagnosis.calls) == (1, 3)
+    alone = 4  # reset, remember, settle, recall: was it never stored, or taken away?
+    assert (answer.observation.attempts, answer.diagnosis.calls) == (1, 3 + alone)
     assert answer.diagnosis.ms >= 500
     assert answer.observation.latency_ms < answer.diagnosis.ms
 
