@@ -23,7 +23,7 @@ from tests.collectors.playground import (
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("run --suite larg", "unknown suite 'larg'; known: small, golden, smoke, contract"),
+        ("run --suite larg", "unknown suite 'larg'; known: small, golden, smoke, holdout, contract"),
         ("run --backend mem", "unknown backend 'mem'; known: shelf, bare"),
         ("run --meta build", "--meta build: should be KEY=VALUE"),
         ("run --trials 0", "--trials"),
