@@ -34,13 +34,13 @@ def table(suite: str) -> None:
     st.dataframe(
         pd.DataFrame(rows), key="mutants", hide_index=True, height=420, placeholder="–",
         column_config={
-            "fault": column.TextColumn("Fault put in", width="medium"),
+            "fault": column.TextColumn("Fault put in", width=250),
             "result": column.MultiselectColumn(
-                "Result", options=["caught", "missed"], color=["gray", "red"], width=80
+                "Result", options=["caught", "missed"], color=["gray", "red"], width=70
             ),
-            "kind": column.TextColumn("Named as", width="medium"),
-            "lost": column.NumberColumn("Cases lost", width=80),
-            "right": column.TextColumn("Kind right", width=80),
+            "kind": column.TextColumn("Named as", width=190),
+            "lost": column.NumberColumn("Cases lost", width=70),
+            "right": column.TextColumn("Kind right", width=70),
         },
     )  # fmt: skip
     st.caption(f"Put into {mutants[0].backend}, {parts.day(max(row.at for row in mutants))}.")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from collectors.backend import BackendConfig
@@ -10,7 +13,9 @@ from collectors.mutants import Part, Proof, play_all, play_mutants, with_fault
 from collectors.suite import SHIPPED, Suite, load
 from collectors.symptoms import symptoms
 from store import queries, writes
+from store.database import open_database
 from store.records import MutantRecord, SuiteRecord
+from tests.collectors.playground import cases, memtrend, project
 
 HYBRID = BackendConfig("hybrid", "hybrid")
 
@@ -68,9 +73,9 @@ def test_other_backends_may_be_broken_too(fault: str, of: str, suites: dict[str,
     assert (found.detected, found.kind) == (True, FAULTS[fault].kind)
 
 
-def test_what_was_found_is_kept(database_of_suites, suites: dict[str, Suite]):
+def test_what_was_found_is_kept(db):
     """The findings stand with the version of the suite in force, each proof in place of the one before."""
-    db, version = database_of_suites
+    version = writes.register_suite(db, SuiteRecord("mine", "golden", "own", "v1", 0, ()))
     caught = MutantRecord("slow", "takes 20 ms more a call", True, 0, 0, "too slow", True)
     missed = MutantRecord("stale-first", "ranks an older fact first", False, 1, 0, "unwanted returned", False)
     writes.record_mutants(db, version, "hybrid", [missed])
@@ -84,6 +89,32 @@ def test_what_was_found_is_kept(database_of_suites, suites: dict[str, Suite]):
     assert queries.mutants(db, "mine") == []
 
 
-@pytest.fixture
-def database_of_suites(db):
-    return db, writes.register_suite(db, SuiteRecord("mine", "golden", "own", "v1", 0, ()))
+def test_the_command_tells_and_keeps(tmp_path: Path):
+    """`memtrend mutants` prints one document with every fault, and the record holds what it found."""
+    project(tmp_path, '[suites.small]\npath = "small.jsonl"\n', cases(3))
+    done = memtrend(tmp_path, "mutants", "--suite", "small", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["cases"] == 3
+    assert [row["fault"] for row in told["mutants"]] == list(FAULTS)
+    row = told["mutants"][list(FAULTS).index("returns-nothing")]
+    assert {name: row[name] for name in ("detected", "lost", "critical_lost", "kind", "kind_right")} == {
+        "detected": True,
+        "lost": 3,
+        "critical_lost": 0,
+        "kind": "stored but not returned",
+        "kind_right": True,
+    }
+    db = open_database(f"sqlite:///{tmp_path}/memtrend.db")
+    kept = {row.fault: row.lost for row in queries.mutants(db, "small")}
+    db.close()
+    assert kept == {row["fault"]: row["lost"] for row in told["mutants"]}
+
+
+def test_the_command_refuses_what_it_does_not_know(tmp_path: Path):
+    """An unknown suite or backend is refused by name before anything is played."""
+    project(tmp_path, '[suites.small]\npath = "small.jsonl"\n', cases(1))
+    for arguments in (("--suite", "nightly"), ("--backend", "cloud")):
+        done = memtrend(tmp_path, "mutants", *arguments)
+        assert done.returncode == 2
+        assert f"{arguments[1]!r}; known:" in done.stderr
