@@ -89,7 +89,7 @@ def click_row(page: Page, table: int, row: int, across: float = 0.5) -> None:
     position = Position(x=width * across, y=32 + 31 * row + 15)
     # Hovering scrolls: a table that has just moved looks for a click where it was.
     frame.hover(position=position)
-    frame.locator("canvas").first.evaluate("() => new Promise(requestAnimationFrame)")
+    page.evaluate("() => new Promise(requestAnimationFrame)")
     frame.click(position=position)
 
 
