@@ -355,6 +355,7 @@ def _add_floors(
             xanchor="left",
             xshift=6,
             yshift=9,
+            bgcolor=window.theme.background,  # a mark's line may pass below it
         )
 
 

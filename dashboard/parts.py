@@ -104,10 +104,17 @@ def title(finding: str, until: datetime | None) -> None:
         st.caption(f"data until {moment(until)}" if until else "no data", width="content")
 
 
-def failed(run_id: int, label: str, icon: str | None = None) -> None:
+def onward(page: str, label: str, **parameters: str) -> None:
+    """A way to another page. `label` is markdown."""
+    st.page_link(
+        f"views/{page}.py", label=label, icon=":material/chevron_right:", icon_position="right",
+        query_params=parameters,
+    )  # fmt: skip
+
+
+def failed(run_id: int, label: str) -> None:
     """The way to the cases that failed in a run. `label` is markdown."""
-    where = {"run": str(run_id), "cases": "failed"}
-    st.page_link("views/run.py", label=label, icon=icon, query_params=where)
+    onward("run", label, run=str(run_id), cases="failed")
 
 
 def newest(rows: Iterable[queries.RunRow | None]) -> datetime | None:

@@ -70,8 +70,8 @@ def _unknown() -> None:
     for run in whole:
         what = f"{plain(run.backend)} on {plain(run.suite)}"
         label = f"Those that failed in run {run.id}, the newest whole one: {what}"
-        parts.failed(run.id, label, ":material/list_alt:")
-    st.page_link("views/suites.py", label="All cases, by suite", icon=":material/fact_check:")
+        parts.failed(run.id, label)
+    parts.onward("suites", "All cases, by suite")
 
 
 def _backend(history: Sequence[HistoryPoint], asked: RunRow | None) -> str:

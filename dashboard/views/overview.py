@@ -163,14 +163,9 @@ def _card(
     _card_value(latest, whole)
     if whole:
         st.image(image, width="stretch", alt=_alt(suite, name, row))
-    note, link = st.columns([2.3, 1], gap="xsmall", vertical_alignment="center")
-    with note:
+    with st.container(horizontal=True, vertical_alignment="center", gap="xxsmall"):
         _card_foot(latest, whole, going)
-    with link.container(horizontal_alignment="right"):
-        st.page_link(
-            "views/trends.py", label="Trend", icon=":material/chevron_right:", icon_position="right",
-            query_params={"suite": suite, "backends": name},
-        )  # fmt: skip
+        parts.onward("trends", "Trend", suite=suite, backends=name)
 
 
 def _card_state(row: OverviewRow | None, going: RunRow | None) -> None:
@@ -209,15 +204,15 @@ def _card_foot(latest: RunRow | None, whole: RunRow | None, going: RunRow | None
         _card_note(latest.reason or words.status(latest.status))
     elif whole and "pass" in whole.metrics:
         rolled = whole.metrics["pass"]
-        with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
+        with st.container(horizontal=True, vertical_alignment="center", gap="xxsmall"):
+            st.markdown(f":small[:gray[{parts.day(whole.started_at)}]]", width="content")
             parts.failed(whole.id, f"{rolled.n - round(rolled.mean * rolled.n)} fail")
-            _card_note(parts.moment(whole.started_at))
     else:
         _card_note("waits for its first run")
 
 
 def _card_note(text: str) -> None:
-    st.markdown(f":small[:gray[{plain(text)}]]", wrap=False)
+    st.markdown(f":small[:gray[{plain(text)}]]", width="stretch", wrap=False)
 
 
 def _alt(suite: str, name: str, row: OverviewRow | None) -> str:
