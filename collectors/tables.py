@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +19,12 @@ if TYPE_CHECKING:
     from collectors.mutants import Proof
     from collectors.policy import Difference
 
+PIPED_COLUMNS = 160
+
 
 def print_runs(rows: Sequence[RunRow]) -> None:
     if not rows:
-        Console().print("no runs yet: memtrend run")
+        _console().print("no runs yet: memtrend run")
         return
     table = _table("run", "started (UTC)", "suite", "backend", "status", "pass %", "95 % interval", "n")
     for row in rows:
@@ -29,11 +32,11 @@ def print_runs(rows: Sequence[RunRow]) -> None:
         table.add_row(
             str(row.id), started, row.suite, row.backend, row.status, *_rolled(row.metrics.get("pass"), 100)
         )
-    Console().print(table)
+    _console().print(table)
 
 
 def print_run(row: RunRow, cases: Sequence[CaseRow]) -> None:
-    console = Console()
+    console = _console()
     console.print(
         f"run {row.id}: {row.suite} ({row.suite_version}) on {row.backend}, {row.status}", markup=False
     )
@@ -73,7 +76,7 @@ def _cases(cases: Iterable[CaseRow]) -> Table:
 
 
 def print_checks(checks: Iterable[CheckResult]) -> None:
-    console = Console()
+    console = _console()
     for check in checks:
         console.print(Text(f"{'ok ' if check.ok else 'BAD'} {check.name}: {check.detail}"), soft_wrap=True)
         if not check.ok and check.advice:
@@ -81,7 +84,7 @@ def print_checks(checks: Iterable[CheckResult]) -> None:
 
 
 def print_difference(found: Difference) -> None:
-    console = Console()
+    console = _console()
     since = found.old[:8] or "nothing"
     console.print(f"{found.suite}: {since} → {found.new[:8]}", markup=False, highlight=False)
     for sign, names in (("+", found.added), ("−", found.removed), ("~", found.changed)):
@@ -106,7 +109,7 @@ def print_log(rows: Iterable[LogRow]) -> None:
             Text(row.owner),
             until,
         )
-    Console().print(table)
+    _console().print(table)
 
 
 def print_standings(rows: Iterable[CaseStanding]) -> None:
@@ -116,18 +119,18 @@ def print_standings(rows: Iterable[CaseStanding]) -> None:
         table.add_row(
             Text(row.case), row.standing, str(row.stretch), Text(row.owner), until, Text(row.reason)
         )
-    Console().print(table)
+    _console().print(table)
 
 
 def print_backends(rows: Iterable[Mapping[str, Any]]) -> None:
     table = _table("backend", "type", "owner")
     for row in rows:
         table.add_row(row["name"], row["type"], row["owner"])
-    Console().print(table)
+    _console().print(table)
 
 
 def print_mutants(proof: Proof) -> None:
-    console = Console()
+    console = _console()
     table = _table("fault", "detected", "lost", "critical", "by", "named", "right")
     table.columns[0].no_wrap = True
     for mutant in proof.mutants:
@@ -135,12 +138,17 @@ def print_mutants(proof: Proof) -> None:
         by = [*(tag for tag in found.tags if tag not in SHIPPED), *found.beyond]
         right = "yes" if mutant.named_right else f"no: {mutant.expected}"
         told = ("yes" if found.detected else "MISSED", str(len(found.lost)), str(found.critical))
-        table.add_row(mutant.fault, *told, ", ".join(by[:3]) or "–", found.kind or "–", right)
+        table.add_row(mutant.fault, *told, ", ".join(by[:2]) or "–", found.kind or "–", right)
     console.print(table)
     many = f"{proof.detected} of {len(proof.mutants)} faults detected, {proof.named_right} named rightly"
     console.print(f"{many}; {proof.cases} cases")
     if proof.healthy.detected:
         console.print(f"without a fault: {proof.healthy.kind}, so nothing is proved", markup=False)
+
+
+def _console() -> Console:
+    """As wide as the terminal; in a file or a pipe as wide as the tables need, for nobody wraps them there."""
+    return Console() if sys.stdout.isatty() else Console(width=PIPED_COLUMNS)
 
 
 def _table(*columns: str) -> Table:

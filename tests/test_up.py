@@ -118,7 +118,7 @@ def test_up_serves_and_finishes_first_runs(home, port):
         up.serves()  # only then is each child surely past its own beginning
         assert up.process.pid not in {os.getpgid(child.pid) for child in up.started}, "^C is ours alone"
         assert get(f"{up.url}/healthz") == 200
-        until(lambda: up.out.read_text().count("whole") == 3, lambda: up.out.read_text())
+        until(lambda: up.out.read_text().count("whole") == 4, lambda: up.out.read_text())
         db = record(home)
         writes.add_request(db, "run", {"suite": "smoke", "backend": "floor"}, "dashboard")
         until(lambda: queries.requests(db, ["done"]), "the request is done")
@@ -126,12 +126,13 @@ def test_up_serves_and_finishes_first_runs(home, port):
         assert up.process.wait(STOP_S) == 130
         assert up.none_left(0)
         assert up.err.read_text() == ""
-        assert len(up.out.read_text().splitlines()) == 4
+        assert len(up.out.read_text().splitlines()) == 5
     rows = queries.runs(db, statuses=["whole"])
     ran = [(row.trigger, row.suite) for row in reversed(rows)]
     assert ran == [
         ("first", "golden"),
         ("first", "smoke"),
+        ("first", "holdout"),
         ("first", "contract"),
         ("request:dashboard", "smoke"),
     ]

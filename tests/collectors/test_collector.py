@@ -250,7 +250,7 @@ def test_requests_are_picked_up_while_a_run_is_under_way(slow_home, db, monkeypa
         (
             "run",
             {"suite": "mime", "backend": "floor"},
-            "unknown suite 'mime'; known: contract, golden, mine, smoke",
+            "unknown suite 'mime'; known: contract, golden, holdout, mine, smoke",
         ),
         ("run", {"suite": "mine", "backend": "flour"}, "unknown backend 'flour'; known: floor"),
         ("run", {"suite": "mine"}, "backend: Field required"),
@@ -300,7 +300,7 @@ def test_what_waits_when_the_collector_stops_is_answered(slow_home, db, monkeypa
 def test_first_runs_fill_what_is_empty(home, db):
     """Every suite is run once on every backend, a line each; a second start finds nothing to do."""
     with Running(db, first_runs=True) as running:
-        until(lambda: len(running.lines) == 4, "four first runs")
+        until(lambda: len(running.lines) == 5, "five first runs")
     assert {(row.suite, row.trigger, row.status) for row in queries.runs(db)} == {
         (suite, "first", "whole") for suite in ("mine", "golden", "smoke", "holdout", "contract")
     }

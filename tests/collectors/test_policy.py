@@ -102,7 +102,7 @@ def test_run_and_doctor_say_so(known, tmp_path, ask):
     ran = ask(tmp_path, "run", "--suite", "small")
     assert ran.returncode == 0
     assert "case-cedar is gone without a word" in ran.stderr
-    bad = [check for check in check_all(None) if check.name == "policy of the suites" and not check.ok]
+    bad = [check for check in check_all() if check.name == "policy of the suites" and not check.ok]
     assert len(bad) == 2
 
 

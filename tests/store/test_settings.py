@@ -43,7 +43,11 @@ def test_without_a_file_the_defaults_hold(tmp_path: Path, monkeypatch: pytest.Mo
     assert settings.source is None
     assert list(settings.backends) == ["keyword", "dense", "hybrid", "nothing", "everything"]
     nightly = settings.schedules["nightly"]
-    assert (nightly.cron, nightly.suites, nightly.backends) == ("0 3 * * *", ["golden", "contract"], ["*"])
+    assert (nightly.cron, nightly.suites, nightly.backends) == (
+        "0 3 * * *",
+        ["golden", "holdout", "contract"],
+        ["*"],
+    )
     assert settings.database.url.get_secret_value() == f"sqlite:///{tmp_path / 'memtrend.db'}"
     assert (settings.limits.timeout, settings.limits.diagnose.max_cases) == (30.0, 50)
     assert (settings.dashboard.host, settings.dashboard.writes, settings.api.token) == (
