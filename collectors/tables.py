@@ -147,7 +147,7 @@ def print_mutants(proof: Proof) -> None:
 
 
 def _console() -> Console:
-    """As wide as the terminal; in a file or a pipe as wide as the tables need, for nobody wraps them there."""
+    """As wide as the terminal; in a file or a pipe, where nothing wraps, as wide as the tables need."""
     return Console() if sys.stdout.isatty() else Console(width=PIPED_COLUMNS)
 
 

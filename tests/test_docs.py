@@ -11,6 +11,7 @@ from typer.main import get_command
 
 from collectors import failures, symptoms
 from collectors.backend import BACKENDS
+from collectors.backends.faulty import FAULTS
 from collectors.cli import app
 from collectors.lint import RULES
 from collectors.suite import SuiteConfig, load
@@ -93,3 +94,11 @@ def test_the_case_shown_is_one(page: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.jsonl").write_text("".join(json.dumps(json.loads(case)) + "\n" for case in shown))
     (probe,) = load(SuiteConfig("mine", tmp_path / "mine.jsonl")).probes
     assert probe.background == "172 memories of world software"
+
+
+def test_the_readme_counts_every_fault() -> None:
+    """The groups of faults in the README are all that there are."""
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    table = readme.split("| a memory that")[1].split("\n\n")[0]
+    rows = [line.split("|")[2:5] for line in table.splitlines()[2:-1]]
+    assert [sum(int(row[column]) for row in rows) for column in range(3)] == [len(FAULTS)] * 3
