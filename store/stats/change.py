@@ -1,0 +1,253 @@
+"""The change test: does a backend answer otherwise than its own noise explains?
+
+Each case is held against its own history, so two lost cases that never failed before are evidence, and ten
+flaky ones are not. What a whole night shares (its mood) is part of the noise.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import comb, expit, logit
+
+from store.stats.intervals import SEED, Floats, Indices
+
+LEVELS = (0.05, 0.01, 0.01)
+"""Of the three looks: tonight's first trial, its repeats at once, and the repeats hours later."""
+RECENT = 10
+"""Newest nights that tell how often a case passes; all nights tell how much nights differ."""
+METHOD = "predictive change test"
+
+STABLE, FLAKY = np.array([0.98, 0.985, 0.99, 0.995, 0.999]), np.linspace(0.05, 0.95, 19)
+RATES = np.concatenate([1 - STABLE[::-1], FLAKY, STABLE])
+KINDS = np.repeat(np.diag([1 / 5, 1 / 19, 1 / 5]), [5, 19, 5], axis=1)
+"""What a case may be, (kinds, rates): a stable failure, flaky, a stable pass; flat over the rates of each."""
+ROUNDS = 50
+
+MOODS = np.arange(-6, 4.01, 0.25)
+"""Shifts of the logit that all cases of a night share."""
+SPREADS = np.array([0, 0.25, 0.5, 0.75, 1, 1.5])
+"""What the standard deviation of the moods may be, and how likely that is before a night was seen."""
+SPREADS_PRIOR = np.array([0.4, 0.15, 0.15, 0.1, 0.1, 0.1])
+WORSE_BY = (2, 4, 8, 12)
+"""Steps of `MOODS` by which everything may have got worse: .5, 1, 2 and 3 logits."""
+BROKEN_SHARE, BROKEN_PASSES = 0.05, 0.03
+FAINTEST = 1e-12
+"""No mood is impossible."""
+TIE = 1e-7
+SURE = 0.9
+
+
+class ChangeTest(NamedTuple):
+    """`p`: the share of unchanged backends with evidence at least as strong; never 0. `statistic`: log of
+    the evidence for a change against none. Both are None where `reason` names what is missing. `nights`: of
+    the newest 10, those with answers. `trials`: fresh ones with answers. `n`: cases compared; `dropped`:
+    those without a night or without a fresh answer. `lost` and `gained`: cases surely passing (or failing)
+    before and failing (or passing) in every fresh trial, whichever way was tested."""
+
+    p: float | None
+    statistic: float | None
+    nights: int
+    trials: int
+    n: int
+    lost: int
+    gained: int
+    dropped: int
+    method: str
+    seed: int
+    reason: str | None
+
+
+class VisibleDrop(NamedTuple):
+    """`drop`: the smallest share of the suite whose loss all three looks see with the power asked for, as
+    `cases` of `n`; `power`: how often they see it. None where `reason` says why no loss is seen so often."""
+
+    drop: float | None
+    cases: int | None
+    power: float | None
+    n: int
+    trials: int
+    dropped: int
+    method: str
+    seed: int
+    reason: str | None
+
+
+class _Groups(NamedTuple):
+    """Cases with equal histories are exchangeable, so they are counted together. All are (groups,)."""
+
+    passed: Indices
+    asked: Indices
+    trials: Indices
+    size: Indices
+
+
+class _Noise(NamedTuple):
+    """What an unchanged backend does: how often the cases of each group pass, (groups, rates), and how
+    likely each mood is, (moods,)."""
+
+    rates: Floats
+    moods: Floats
+
+
+def change_test(
+    nights: Floats, fresh: Floats, *, worse: bool = True, draws: int = 999, seed: int = SEED
+) -> ChangeTest:
+    """Are the fresh trials worse (or better) than an unchanged backend would give?
+
+    `nights`: (nights, cases), the accepted ones, oldest first; up to 60 are of use. `fresh`: (trials,
+    cases), all of one night. Both hold 1 for a pass, 0 for a failure, NaN for no answer. The order of
+    cases changes nothing; better is worse with passes and failures swapped.
+
+    A posterior predictive test with empirical Bayes priors: the pass rates of cases are fitted to the
+    suite, the moods of nights to the nights. The evidence is the ratio of two changes, a few cases broken
+    or everything a little worse, to none; its distribution without a change is drawn."""
+    if not worse:
+        nights, fresh = 1 - nights, 1 - fresh
+    usable = _answered(nights[-RECENT:]) & _answered(fresh)
+    n, dropped = int(usable.sum()), int((~usable).sum())
+    if not n:
+        reason = "no case has both a night and a fresh answer"
+        return ChangeTest(None, None, 0, 0, 0, 0, 0, dropped, METHOD, seed, reason)
+    nights, fresh = nights[:, usable], fresh[:, usable]
+    groups, outcomes = _grouped(nights[-RECENT:], fresh)
+    noise = _Noise(_rates(groups), _moods(nights))
+    statistic, p = _compared(noise, groups, outcomes, draws, seed)
+    lost, gained = _flipped(noise, groups, outcomes)
+    if not worse:
+        lost, gained = gained, lost
+    asked, trials = int(_answered(nights[-RECENT:].T).sum()), int(_answered(fresh.T).sum())
+    return ChangeTest(p, statistic, asked, trials, n, lost, gained, dropped, METHOD, seed, None)
+
+
+def _answered(answers: Floats) -> NDArray[np.bool_]:
+    """Columns that hold an answer."""
+    return np.asarray(~np.isnan(answers).all(axis=0))
+
+
+def _grouped(recent: Floats, fresh: Floats) -> tuple[_Groups, Indices]:
+    """The groups, and in how many of their cases each number of fresh trials passed, (groups, outcomes)."""
+    keys = [np.nansum(recent, axis=0), _count(recent), _count(fresh)]
+    found, group, size = np.unique(
+        np.array(keys, dtype=np.int64), axis=1, return_inverse=True, return_counts=True
+    )
+    outcomes = np.zeros((len(size), len(fresh) + 1), dtype=np.int64)
+    np.add.at(outcomes, (group.ravel(), np.nansum(fresh, axis=0).astype(np.int64)), 1)
+    return _Groups(found[0], found[1], found[2], size), outcomes
+
+
+def _count(answers: Floats) -> Indices:
+    return np.asarray((~np.isnan(answers)).sum(axis=0))
+
+
+# What an unchanged backend does
+
+
+def _rates(groups: _Groups) -> Floats:
+    """The posterior of a case's pass rate, (groups, rates). How common each kind of case is, is fitted by
+    EM (Dempster, Laird and Rubin 1977), with one case of each kind seen beforehand."""
+    failed = groups.asked - groups.passed
+    likelihood = RATES ** groups.passed[:, None] * (1 - RATES) ** failed[:, None]
+    of_kinds, share = likelihood @ KINDS.T, np.full(3, 1 / 3)
+    for _ in range(ROUNDS):
+        joint = of_kinds * share
+        share = (1 + (groups.size / joint.sum(axis=1)) @ joint) / (3 + groups.size.sum())
+    posterior = likelihood * (share @ KINDS)
+    return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
+
+
+def _moods(nights: Floats) -> Floats:
+    """How likely each mood is, (moods,), from how much more the totals of nights vary than their cases."""
+    normal = np.exp(-0.5 * (MOODS / np.maximum(SPREADS, 0.05)[:, None]) ** 2)
+    weights = _spreads(nights) @ (normal / normal.sum(axis=1, keepdims=True))
+    return np.asarray(np.maximum(weights, FAINTEST) / np.maximum(weights, FAINTEST).sum())
+
+
+def _spreads(nights: Floats) -> Floats:
+    """The posterior of the moods' standard deviation, (spreads,). Where the cases of a night vary by W, a
+    mood of spread s moves its total by W s: the total varies by W + (W s)^2. A night lost to the case
+    means is taken off the degrees of freedom, as in the sample variance."""
+    seen, count = ~np.isnan(nights), _count(nights)
+    mean = np.nansum(nights, axis=0) / np.maximum(count, 1)
+    within = seen @ (mean * (1 - mean) * count / np.maximum(count - 1, 1))
+    total = np.nansum(nights - mean, axis=1)[within > 0]
+    variance = within[within > 0][:, None] * (1 + within[within > 0][:, None] * SPREADS**2)
+    free = 1 - 1 / max(len(total), 1)
+    fit = -0.5 * (free * np.log(variance) + total[:, None] ** 2 / variance).sum(axis=0)
+    posterior = SPREADS_PRIOR * np.exp(fit - fit.max())
+    return np.asarray(posterior / posterior.sum())
+
+
+def _predicted(noise: _Noise, groups: _Groups, most: int) -> Floats:
+    """How likely 0 .. `most` passes are in each mood, (groups, most + 1, moods)."""
+    passes = expit(logit(RATES)[:, None] + MOODS)
+    found = np.zeros((len(groups.size), most + 1, len(MOODS)))
+    for trials in np.unique(groups.trials):
+        own = groups.trials == trials
+        found[own, : trials + 1] = np.tensordot(noise.rates[own], _binomial(passes, trials), 1)
+    return found
+
+
+def _binomial(share: Floats, trials: int) -> Floats:
+    """(a, b) shares to the likelihood of 0 .. trials passes, (a, trials + 1, b)."""
+    k = np.arange(trials + 1)[:, None]
+    return np.asarray(comb(trials, k) * share[:, None] ** k * (1 - share[:, None]) ** (trials - k))
+
+
+# The evidence
+
+
+def _compared(
+    noise: _Noise, groups: _Groups, outcomes: Indices, draws: int, seed: int
+) -> tuple[float, float]:
+    """The statistic and its p-value, (1 + draws at least as extreme) / (1 + draws): Davison and Hinkley
+    1997, section 4.2."""
+    predicted = _predicted(noise, groups, outcomes.shape[1] - 1)
+    null = _drawn(noise, groups, predicted, draws, seed)
+    found = _evidence(noise, groups, predicted, np.concatenate([outcomes[None], null]))
+    return float(found[0]), float((found >= found[0] - TIE).mean())
+
+
+def _drawn(noise: _Noise, groups: _Groups, predicted: Floats, draws: int, seed: int) -> Indices:
+    """Outcomes of an unchanged backend, (draws, groups, outcomes)."""
+    random = np.random.default_rng(seed)
+    moods = random.choice(len(MOODS), draws, p=noise.moods)
+    shares = (predicted / predicted.sum(axis=1, keepdims=True)).transpose(2, 0, 1)
+    return random.multinomial(groups.size, shares[moods])
+
+
+def _evidence(noise: _Noise, groups: _Groups, predicted: Floats, outcomes: Indices) -> Floats:
+    """ln((S_broken + S_worse) / S_unchanged) of each set of outcomes, (sets,)."""
+    sets = outcomes.reshape(len(outcomes), -1).astype(float)
+    unchanged = sets @ _log(predicted)
+    broken = sets @ _log((1 - BROKEN_SHARE) * predicted + BROKEN_SHARE * _broken(groups, predicted.shape[1]))
+    worse = np.mean([np.append(noise.moods[by:], np.zeros(by)) for by in WORSE_BY], axis=0)
+    changed = np.logaddexp(_summed(broken, noise.moods), _summed(unchanged, worse))
+    return np.asarray(changed - _summed(unchanged, noise.moods))
+
+
+def _broken(groups: _Groups, outcomes: int) -> Floats:
+    """How likely each number of passes is for broken cases, (groups, outcomes, 1)."""
+    k, trials = np.arange(outcomes), groups.trials[:, None]
+    found = comb(trials, k) * BROKEN_PASSES**k * (1 - BROKEN_PASSES) ** np.maximum(trials - k, 0)
+    return np.asarray(found[:, :, None])
+
+
+def _log(likelihood: Floats) -> Floats:
+    """(groups, outcomes, moods) to (groups * outcomes, moods); what cannot happen is never counted."""
+    flat = likelihood.reshape(-1, likelihood.shape[2])
+    return np.asarray(np.log(np.where(flat > 0, flat, 1)))
+
+
+def _summed(logs: Floats, weights: Floats) -> Floats:
+    top = logs.max(axis=1)
+    return np.asarray(top + np.log(np.exp(logs - top[:, None]) @ weights))
+
+
+def _flipped(noise: _Noise, groups: _Groups, outcomes: Indices) -> tuple[int, int]:
+    """Cases surely passing before and failing in every trial now, and the other way round."""
+    rate = noise.rates @ RATES
+    none, every = outcomes[:, 0], outcomes[np.arange(len(rate)), groups.trials]
+    return int(none[rate >= SURE].sum()), int(every[rate <= 1 - SURE].sum())
