@@ -30,6 +30,7 @@ from collectors.arguments import (
 )
 from collectors.canary_commands import canary_app
 from collectors.commands import Backends, Json, Meta, Suites, Tag, database, print_json, say, settings
+from collectors.diff_commands import diff
 from collectors.lint_commands import lint
 from collectors.mutant_commands import mutants
 from collectors.suite_commands import suite_app
@@ -38,7 +39,20 @@ ONCE_MORE = "stopping after the step in flight; once more to stop at once"
 STATUSES = ["running", "whole", "invalid", "void", "interrupted"]
 
 ORDER = (
-    *("init", "doctor", "run", "up", "collect", "dashboard", "runs", "show", "mark", "rescore", "export"),
+    *(
+        "init",
+        "doctor",
+        "run",
+        "up",
+        "collect",
+        "dashboard",
+        "runs",
+        "show",
+        "diff",
+        "mark",
+        "rescore",
+        "export",
+    ),
     *("backend", "lint", "suite", "mutants", "canary"),
 )
 
@@ -64,6 +78,7 @@ app.add_typer(runs_app, name="runs")
 app.add_typer(backend_app, name="backend")
 app.add_typer(canary_app, name="canary")
 app.add_typer(suite_app, name="suite")
+app.command()(diff)
 app.command()(lint)
 app.command()(mutants)
 

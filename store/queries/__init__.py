@@ -2,6 +2,10 @@
 objects. Every function raises `DatabaseError` when the file cannot be read, and `StoreError` for a metric
 that is not known."""
 
+from store.queries.changes import (
+    RunChanges,
+    changes_between,
+)
 from store.queries.common import (
     Rolled,
 )
@@ -134,6 +138,7 @@ __all__ = [
     "Outcome",
     "OverviewRow",
     "Rolled",
+    "RunChanges",
     "RunFilter",
     "RunRow",
     "ScheduleRow",
@@ -150,6 +155,7 @@ __all__ = [
     "case_results",
     "case_scores",
     "case_standings",
+    "changes_between",
     "clock",
     "count_runs",
     "data_version",

@@ -42,7 +42,7 @@ def test_what_it_holds(backend, tmp_path):
     """Packages, Python, system, processor, the backend's own versions, configuration and git."""
     told = fingerprint(backend.versions(), {"type": "keyword"}, tmp_path)
     assert told.keys() == {
-        *("packages", "python", "implementation", "system", "cpu", "backend", "config", "git")
+        *("packages", "of_backend", "python", "implementation", "system", "cpu", "backend", "config", "git")
     }
     assert told["python"] == platform.python_version()
     assert told["packages"]["sqlalchemy"] == importlib.metadata.version("sqlalchemy")
@@ -59,8 +59,28 @@ def test_packages():
     assert not [name for name in names if "_" in name or name != name.lower()]
 
 
+def test_packages_of_the_backend(backend, tmp_path):
+    """The package of the backend's class and those whose version it tells are named with all that they
+    require, extras left out; a type of ours has none."""
+    told = fingerprint({"SQLModel": "1"}, {"type": "hypothesis:given"}, tmp_path)["of_backend"]
+    assert told.keys() == {"hypothesis", "sqlmodel"}
+    assert {"pydantic", "pydantic-core", "sqlalchemy"} <= told["sqlmodel"].keys()
+    assert told["hypothesis"].keys() <= {"sortedcontainers", "attrs"}
+    assert fingerprint(backend.versions(), {"type": "keyword"}, tmp_path)["of_backend"] == {}
+
+
+def test_the_package_that_an_import_finds(tmp_path, monkeypatch):
+    """Of two packages of one name that which comes first on the path is told."""
+    for folder, number in (("first", "1.0"), ("second", "2.0")):
+        about = tmp_path / folder / f"pocket_mem-{number}.dist-info"
+        about.mkdir(parents=True)
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: Pocket.Mem\nVersion: {number}\n")
+    monkeypatch.setattr("sys.path", [str(tmp_path / "first"), str(tmp_path / "second")])
+    assert packages.__wrapped__() == (("pocket-mem", "1.0"),)
+
+
 def test_revision(checkout, tmp_path):
-    """The git revision and branch of the folder, and whether files of it were changed since."""
+    """The git revision and branch of the folder, and whether files of it were changed since, and how."""
     assert git_revision(tmp_path) == {
         "revision": checkout("rev-parse", "HEAD"),
         "branch": "trunk",
@@ -69,7 +89,10 @@ def test_revision(checkout, tmp_path):
     (tmp_path / "new.txt").write_text("not yet known to git")
     assert git_revision(tmp_path)["changed"] is False
     (tmp_path / "prompt.txt").write_text("Be brief.")
-    assert git_revision(tmp_path)["changed"] is True
+    brief = git_revision(tmp_path)
+    assert brief["changed"] is True
+    (tmp_path / "prompt.txt").write_text("Be brave.")
+    assert git_revision(tmp_path)["diff"] != brief["diff"]
 
 
 def test_revision_below(checkout, tmp_path):
@@ -111,6 +134,19 @@ def test_no_environment_variables(backend, tmp_path, monkeypatch):
     """What stands in environment variables, secrets among it, is not part of it."""
     monkeypatch.setenv("VENDOR_API_KEY", "sk-7f3a-very-secret")
     assert "7f3a" not in json.dumps(fingerprint(backend.versions(), {}, tmp_path))
+
+
+def test_no_secrets_of_the_backend(tmp_path):
+    """What a backend tells of itself is kept without the secrets in it."""
+    told = {
+        "server": "https://me:hunter22@memory.example/v1",
+        "api_key": "sk-7f3a-very-secret",
+        "llm": "gpt-5",
+    }
+    kept = fingerprint(told, {}, tmp_path)["backend"]
+    assert kept["llm"] == "gpt-5"
+    assert "hunter22" not in json.dumps(kept)
+    assert "7f3a" not in json.dumps(kept)
 
 
 def test_changes():

@@ -1,0 +1,91 @@
+"""`memtrend diff`: what changed between two runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from collectors.arguments import NO_ANSWER, Refused, existing
+from collectors.commands import Json, database, print_json
+
+if TYPE_CHECKING:
+    from store.changes import Change
+    from store.queries import MarkRow, RunChanges, RunRow
+
+
+def diff(
+    before: Annotated[int, typer.Argument(help="A run, as `memtrend runs` lists it: the good one.")],
+    after: Annotated[int, typer.Argument(help="The run to hold against it.")],
+    json: Json = False,
+) -> None:
+    """What changed from one run to another, and what of it to suspect first."""
+    from store import queries
+
+    with database() as db:
+        for row in queries.runs(db, ids=existing(db, [before, after])):
+            if row.environment_id is None:
+                raise Refused(f"run {row.id} is {row.status}: what it ran on is not recorded", NO_ANSWER)
+        found = queries.changes_between(db, before, after)
+    print_json(_document(found)) if json else typer.echo("\n".join(_lines(found)))
+
+
+def _document(found: RunChanges) -> dict[str, Any]:
+    from store.changes import PLAIN_KINDS
+
+    changed = found.changes
+    return {
+        "before": _run(found.before),
+        "after": _run(found.after),
+        "packages": {how: _rows(rows) for how, rows in changed.packages._asdict().items()},
+        **{kind: _rows(getattr(changed, kind)) for kind in PLAIN_KINDS},
+        "git": _git(changed.git),
+        "marks": [_mark(mark) for mark in changed.marks],
+        "suspects": [
+            {**_row(row), "kind": row.kind, "moved_before": row.moved_before} for row in changed.suspects
+        ],
+    }
+
+
+def _run(row: RunRow) -> dict[str, Any]:
+    from store.shapes import moment
+
+    named = {name: getattr(row, name) for name in ("id", "suite", "suite_version", "backend", "status")}
+    return {**named, "started_at": moment(row.started_at)}
+
+
+def _rows(changes: Iterable[Change]) -> list[dict[str, Any]]:
+    return [_row(change) for change in changes]
+
+
+def _row(change: Change) -> dict[str, Any]:
+    return {"name": change.name, "path": change.path, "old": change.old, "new": change.new}
+
+
+def _git(change: Change | None) -> dict[str, Any] | None:
+    from store.changes import git_range
+
+    return None if change is None else {"old": change.old, "new": change.new, "range": git_range(change)}
+
+
+def _mark(mark: MarkRow) -> dict[str, Any]:
+    from store.shapes import moment
+
+    return {**mark._asdict(), "at": moment(mark.at)}
+
+
+def _lines(found: RunChanges) -> Iterator[str]:
+    from store.changes import sentence, title
+
+    yield f"{_named(found.before)} → {_named(found.after)}"
+    yield title(found.changes)
+    for number, change in enumerate(found.changes.suspects, 1):
+        before = "  (had changed before, without effect)" if change.moved_before else ""
+        yield f"{number:>3}. {change.kind}: {sentence(change)}{before}"
+    for mark in found.changes.marks:
+        yield f"mark {mark.at:%Y-%m-%d %H:%M}: {mark.text}"
+
+
+def _named(row: RunRow) -> str:
+    return f"run {row.id} ({row.suite} on {row.backend}, {row.started_at:%Y-%m-%d %H:%M})"
