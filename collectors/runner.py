@@ -26,8 +26,9 @@ from collectors.suite import Scenario, Suite, digest
 from store import queries, writes
 from store.database import Database
 from store.errors import StoreError
-from store.records import ClosedStatus, NewRun
+from store.records import ClosedStatus, NewRun, Rollup
 from store.rollups import roll_up
+from store.verdicts import Verdict, drift_rollups, entry, judge
 
 AHEAD = 2
 """Scenarios given out for each worker: one to play and one to go on with, so that few answers are held."""
@@ -45,11 +46,19 @@ class RunLimits:
     max_diagnoses: int = 50
 
 
+class Confirm(NamedTuple):
+    """How a suspicion is looked at again, at once: by so many trials, unless they would cost more than
+    `max_cost` USD."""
+
+    trials: int = 3
+    max_cost: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class RunPlan:
     """What to run. `subset` names the tag by which the suite was narrowed, '' for the whole of it; `owner`
-    is the backend's, and so the run's; `public_config` is the backend's configuration with its secrets
-    hidden."""
+    is the backend's, and so the run's; `looks_at` is the run whose questions are asked once more;
+    `public_config` is the backend's configuration with its secrets hidden."""
 
     suite: Suite
     backend: BackendConfig
@@ -59,6 +68,8 @@ class RunPlan:
     meta: Mapping[str, str] = field(default_factory=dict)
     owner: str = "default"
     suite_owner: str = "default"
+    confirm: Confirm = Confirm()  # noqa: RUF009
+    looks_at: int | None = None
     limits: RunLimits = field(default_factory=RunLimits)
     public_config: Mapping[str, Any] = field(default_factory=dict)
 
@@ -75,11 +86,13 @@ class Progress(NamedTuple):
 
 
 class RunOutcome(NamedTuple):
-    """How a run ended: whole, invalid (too many errors), void (the adapter is broken), interrupted."""
+    """How a run ended: whole, invalid (too many errors), void (the adapter is broken), interrupted. `verdict`
+    of a whole run of the whole suite, after the looks taken at once."""
 
     run_id: int
     status: str
     reason: str | None = None
+    verdict: Verdict | None = None
 
 
 class Job(NamedTuple):
@@ -120,9 +133,25 @@ def run(
     with BackendLease(db, plan.backend.name, stop or threading.Event()) as lease:
         instance = Instance(plan.backend)
         try:
-            return _Run(plan, db, lease, instance, on_progress).run(resume)
+            outcome = _Run(plan, db, lease, instance, on_progress).run(resume)
+            if outcome.verdict and outcome.verdict.wants_a_look:
+                look = _Run(look_at(plan, outcome.run_id), db, lease, instance, on_progress).run(None)
+                outcome = outcome._replace(verdict=look.verdict or outcome.verdict)
+            return outcome
         finally:
             _close(instance, GRACE_S / 2 if lease.stop.is_set() else plan.limits.timeout_s)
+
+
+def look_at(plan: RunPlan, run_id: int) -> RunPlan:
+    """The same questions once more, in fresh trials; what was diagnosed once is not diagnosed again."""
+    return replace(
+        plan,
+        trials=plan.confirm.trials,
+        trigger=queries.look_trigger(run_id),
+        subset=queries.CONFIRM,
+        looks_at=run_id,
+        limits=replace(plan.limits, max_diagnoses=0),
+    )
 
 
 def _close(instance: Instance, timeout_s: float) -> None:
@@ -314,14 +343,36 @@ class _Run:
 
     def _conclude(self) -> RunOutcome:
         cases = queries.case_scores(self.db, self.run_id)
-        rollups = roll_up(cases, queries.scenario_stats(self.db, self.run_id))
+        scenarios = queries.scenario_stats(self.db, self.run_id)
+        rollups = roll_up(cases, scenarios)
         asked = sum(case.status != "skipped" for case in cases)
         if self.errors > self.plan.limits.max_error_rate * asked:
             limit = f"{self.plan.limits.max_error_rate:.0%}"
             reason = f"{self.errors} of {asked} answers were errors, over the limit of {limit}"
             return self._end("invalid", reason, rollups)
-        return self._end("whole", None, rollups)
+        return self._end("whole", None, rollups, self._judged(sum(one.money for one in scenarios)))
 
-    def _end(self, status: ClosedStatus, reason: str | None, rollups: Sequence[Any] = ()) -> RunOutcome:
-        writes.close_run(self.db, self.run_id, status, rollups, reason, token=self.lease.token)
-        return RunOutcome(self.run_id, status, reason)
+    def _judged(self, money: float) -> Verdict | None:
+        """Of this run, or of the one it looks at; None for a run of a part of the suite."""
+        about = self.plan.looks_at or self.run_id
+        record = queries.verdict_record(self.db, about, closing=self.run_id)
+        if record is None:
+            return None
+        verdict = judge(record, deterministic="deterministic" in self.instance.handle().capabilities)
+        again, most = money / self.plan.trials * self.plan.confirm.trials, self.plan.confirm.max_cost
+        if verdict.wants_a_look and most is not None and again > most:
+            reason = f"asking again would cost about ${again:.2f}, more than max_cost = {most}"
+            return verdict._replace(reason=reason)
+        return verdict
+
+    def _end(
+        self,
+        status: ClosedStatus,
+        reason: str | None,
+        rollups: Sequence[Rollup] = (),
+        verdict: Verdict | None = None,
+    ) -> RunOutcome:
+        rows = [*rollups, *(drift_rollups(verdict) if verdict and not self.plan.looks_at else ())]
+        said = verdict and entry(self.plan.looks_at or self.run_id, verdict)
+        writes.close_run(self.db, self.run_id, status, rows, reason, token=self.lease.token, verdict=said)
+        return RunOutcome(self.run_id, status, reason, verdict)

@@ -9,7 +9,7 @@ class Metric(NamedTuple):
     """`id` is the number stored with a score and never changes. `better` is the direction that is good.
     `smallest_change` is the smallest difference worth a word, in the metric's own unit, or as a share of the
     old value where `relative`. `kind` decides the interval: a share (Wilson), a mean or a median
-    (bootstrap). `source`: scored from hits, or rolled up from what stands in the result rows already."""
+    (bootstrap). `source`: scored from hits, rolled up from what stands in the result rows already, or told of a run."""
 
     id: int
     name: str
@@ -18,7 +18,7 @@ class Metric(NamedTuple):
     smallest_change: float
     relative: bool
     kind: Literal["share", "mean", "median"]
-    source: Literal["hits", "case", "scenario"]
+    source: Literal["hits", "case", "scenario", "run"]
     meaning: str
 
 
@@ -68,6 +68,12 @@ _ROWS = (
            "the smaller number as a share of the larger"),
     Metric(22, "unstable", "share", "lower", 0.01, False, "share", "hits",
            "of the questions asked twice, those answered otherwise the second time"),
+    Metric(23, "anchor_drift", "share", "higher", 0.01, False, "mean", "run",
+           "pass rate less that of the anchor, on the same cases"),
+    Metric(24, "noise_floor", "share", "lower", 0.01, False, "share", "run",
+           "cases that two runs of one unchanged backend, one after the other, answered differently"),
+    Metric(25, "false_verdict", "share", "lower", 0.01, False, "share", "run",
+           "calibrations in which an unchanged backend looked changed at the first look"),
 )  # fmt: skip
 
 METRICS = {metric.name: metric for metric in _ROWS}

@@ -223,7 +223,8 @@ class Scorer(Base, table=True):
 
 
 class Run(Base, table=True):
-    """`token` is the fencing token under which the run writes; `cancel` asks the runner to stop."""
+    """`token` is the fencing token under which the run writes; `cancel` asks the runner to stop. `subset` is
+    the tag that narrowed the suite, '' for the whole of it; with an @ it says what else the run was for."""
 
     __table_args__ = (Index("ix_run_series", "suite_id", "backend_id", "started_at"),)
 
@@ -249,6 +250,41 @@ class Run(Base, table=True):
     scenarios_total: int
     started_at: datetime = Field(sa_type=UtcDateTime, index=True)
     finished_at: datetime | None = Field(sa_type=UtcDateTime)
+
+
+class Verdict(Base, table=True):
+    """What was said of a run: after its first look, and once more after each look that followed. The last
+    row of a run is in force. `content` is all the evidence, as `store/verdicts.py` gives it; the columns
+    repeat what is asked for in bulk. `accepted`: the run may stand in baselines."""
+
+    id: int | None = Field(default=None, primary_key=True)
+    run_id: int = Field(foreign_key="run.id")
+    looks: int
+    verdict: str
+    stage: str
+    provisional: bool
+    accepted: bool
+    content: dict[str, Any] = Field(sa_type=JsonText)
+    at: datetime = Field(sa_type=UtcDateTime)
+
+    __table_args__ = (Index("ix_verdict_run", "run_id"),)
+
+
+class BaselineChange(Base, table=True):
+    """What a person decided about the baseline of a series. action: pin, hold, exclude, include, intended or
+    reset; rows are never changed, the baseline in force is what follows from all of them."""
+
+    __tablename__ = "baseline_change"
+    __table_args__ = (Index("ix_baseline_change_of", "suite_id", "backend_id"),)
+
+    id: int | None = Field(default=None, primary_key=True)
+    suite_id: int = Field(foreign_key="suite.id")
+    backend_id: int = Field(foreign_key="backend.id")
+    action: str
+    run_ids: list[int] = Field(sa_type=JsonText)
+    reason: str
+    author: str
+    at: datetime = Field(sa_type=UtcDateTime)
 
 
 class ScenarioResult(Base, table=True):
@@ -422,6 +458,7 @@ lint_report, finding, mutant = (Base.metadata.tables[name] for name in ("lint_re
 suite_change, case_state, expected_count = (
     Base.metadata.tables[name] for name in ("suite_change", "case_state", "expected_count")
 )
+verdict, baseline_change = (Base.metadata.tables[name] for name in ("verdict", "baseline_change"))
 
 
 BACKEND_LEASE = "backend:"

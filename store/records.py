@@ -146,6 +146,18 @@ class Rollup:
     high: float | None
 
 
+class VerdictEntry(NamedTuple):
+    """What is said of a run after `looks` looks. `content`: the evidence, as JSON values."""
+
+    run_id: int
+    looks: int
+    verdict: str
+    stage: str
+    provisional: bool
+    accepted: bool
+    content: Mapping[str, Any]
+
+
 class RequestRow(NamedTuple):
     """What the dashboard, the API or the command line asks the collector to do."""
 

@@ -103,6 +103,14 @@ def _decisions(connection: Connection, suite: str) -> dict[str, sa.Row[tuple[obj
     return {row.name: row for row in connection.execute(query)}
 
 
+def quarantined_cases(connection: Connection, suite_id: int, now: datetime) -> set[str]:
+    """The cases whose loss is no news now, by decision."""
+    state = m.case_state.c
+    query = sa.select(m.case_state).where(state.suite_id == suite_id).order_by(state.id)
+    latest = {row.name: row for row in connection.execute(query)}
+    return {name for name, row in latest.items() if row.state == "quarantine" and row.expires > now}
+
+
 def _stretches(connection: Connection, suite: str, backend: str | None) -> Mapping[str, int]:
     """Case -> its longest row of equal outcomes on a backend."""
     kinds = {row.name: row.type for row in connection.execute(sa.select(m.backend.c.name, m.backend.c.type))}

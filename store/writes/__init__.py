@@ -49,6 +49,10 @@ from store.writes.suites import (
     register_environment,
     register_suite,
 )
+from store.writes.verdicts import (
+    decide_baseline,
+    record_verdict,
+)
 
 __all__ = [
     "Decision",
@@ -62,6 +66,7 @@ __all__ = [
     "cancel_run",
     "claim_request",
     "close_run",
+    "decide_baseline",
     "decide_case",
     "expect_counts",
     "explain_version",
@@ -72,6 +77,7 @@ __all__ = [
     "record_lint",
     "record_mutants",
     "record_schedule",
+    "record_verdict",
     "register_backend",
     "register_environment",
     "register_suite",

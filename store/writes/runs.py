@@ -15,8 +15,17 @@ from store import models as m
 from store.database import Database, insert_rows, is_double
 from store.errors import StoreError
 from store.metrics import METRICS
-from store.records import CaseOutcome, CaseStatus, ClosedStatus, NewRun, Rollup, ScenarioOutcome
+from store.records import (
+    CaseOutcome,
+    CaseStatus,
+    ClosedStatus,
+    NewRun,
+    Rollup,
+    ScenarioOutcome,
+    VerdictEntry,
+)
 from store.writes.common import PROJECT, changed, insert, insert_event, known_scorer, now
+from store.writes.verdicts import insert_verdict
 
 Scores = Mapping[str, float]
 
@@ -222,13 +231,17 @@ def close_run(
     reason: str | None = None,
     *,
     token: int,
+    verdict: VerdictEntry | None = None,
 ) -> None:
-    """End a run: its rollups, status and time of ending in one transaction. Raises `LeaseLost`."""
+    """End a run: its rollups, status, time of ending and verdict (its own, or of the run that it took a look
+    at) in one transaction. Raises `LeaseLost`."""
     with db.write() as connection:
         run = _writable_run(connection, run_id, token)
         _insert_rollups(connection, run_id, run.suite_id, run.backend_id, run.scorer_id, rollups)
         values = {"status": status, "reason": reason, "finished_at": now()}
         connection.execute(m.run.update().where(m.run.c.id == run_id).values(**values))
+        if verdict:
+            insert_verdict(connection, verdict)
         changed(connection)
 
 

@@ -1,0 +1,370 @@
+"""Is it worse: what a verdict is reached from, what was said of runs, and what people decided about baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from store import models as m
+from store.baselines import Baseline, Decision, Night, baseline
+from store.database import Database
+from store.metrics import METRIC_NAMES, METRICS
+from store.queries.common import is_whole
+from store.queries.operation import clock
+from store.queries.policy import quarantined_cases
+
+CONFIRM, CALIBRATION = "@confirm", "@calibration"
+"""What a run was for that is no night of its series, in place of the tag that narrowed the suite."""
+PRIME = "prime"
+"""Trigger of a run whose every trial counts in a baseline."""
+PASS = METRICS["pass"].id
+SCORED = tuple(METRICS[name].id for name in ("ndcg@k", "returned_tokens"))
+MEASURED = ("recall_ms", "returned_n")
+"""Metrics that are held against the baseline beside the pass rate: from scores, and from the result rows."""
+
+
+class AskedCase(NamedTuple):
+    """A case of the run. `quarantined`: a person decided that its loss is no news."""
+
+    id: int
+    name: str
+    tags: tuple[str, ...]
+    critical: bool
+    cluster: str | None
+    quarantined: bool
+
+
+class AnswerRow(NamedTuple):
+    """`passed` None: an error, or not applicable."""
+
+    run_id: int
+    case_id: int
+    trial: int
+    passed: bool | None
+    error: bool
+
+
+class ValueRow(NamedTuple):
+    run_id: int
+    case_id: int
+    trial: int
+    metric: str
+    value: float
+
+
+class PassRate(NamedTuple):
+    """Cases passed of cases asked in a whole run."""
+
+    run_id: int
+    at: datetime
+    passed: float
+    asked: int
+
+
+class VerdictRecord(NamedTuple):
+    """All that a verdict of a run is reached from. `looks`: the runs that asked again, oldest first;
+    `answers`: of the run, its looks and its baseline; `dense`: case id -> passed, of the newest whole run of
+    a plain vector store on the suite, None where there is none; `series`: the pass rates of all whole runs
+    up to this one, since the baseline began; `reported`: runs at which an earlier verdict saw a slow leak."""
+
+    run_id: int
+    suite: str
+    backend: str
+    cases: tuple[AskedCase, ...]
+    looks: tuple[int, ...]
+    baseline: Baseline
+    answers: list[AnswerRow]
+    values: list[ValueRow]
+    dense: Mapping[int, bool] | None
+    series: list[PassRate]
+    reported: frozenset[int]
+
+
+class VerdictRow(NamedTuple):
+    """What was said of a run, after its last look. `content` is the evidence, as JSON values."""
+
+    run_id: int
+    suite: str
+    backend: str
+    started_at: datetime
+    looks: int
+    verdict: str
+    stage: str
+    provisional: bool
+    accepted: bool
+    content: dict[str, Any]
+    at: datetime
+
+
+# What a verdict is reached from
+
+
+def verdict_record(db: Database, run_id: int, *, closing: int | None = None) -> VerdictRecord | None:
+    """None for a run that is not in the record, or not over the whole suite. `closing`: a look whose answers
+    are all in, and which is about to end."""
+    now = clock(db)
+    with db.read() as connection:
+        run = _run(connection, run_id)
+        if run is None:
+            return None
+        held_against = baseline(
+            run.night, _earlier(connection, run), _decisions(connection, run.suite_id, run.backend_id)
+        )
+        looks = _looks(connection, run_id, closing)
+        wanted = {run_id, *looks, *held_against.history, *held_against.anchor}
+        quarantined = quarantined_cases(connection, run.suite_id, now)
+        return VerdictRecord(
+            run_id,
+            run.suite,
+            run.backend,
+            _cases(connection, run_id, quarantined),
+            looks,
+            held_against,
+            _answers(connection, wanted),
+            _values(connection, {run_id, *looks, *held_against.recent}),
+            _dense(connection, run),
+            _series(connection, run, held_against),
+            _reported(connection, run),
+        )
+
+
+class _Run(NamedTuple):
+    suite_id: int
+    suite: str
+    backend_id: int
+    backend: str
+    night: Night
+
+
+def _run(connection: Connection, run_id: int) -> _Run | None:
+    query = _nights().where(m.run.c.id == run_id, m.run.c.subset == "")
+    row = connection.execute(query).first()
+    return row and _Run(row.suite_id, row.suite, row.backend_id, row.backend, _night(row))
+
+
+def _nights() -> sa.Select[Any]:
+    last = sa.select(sa.func.max(m.verdict.c.id)).where(m.verdict.c.run_id == m.run.c.id).scalar_subquery()
+    return (
+        sa.select(
+            m.run.c.id, m.run.c.started_at, m.run.c.trigger, m.run.c.suite_id, m.run.c.backend_id,
+            m.suite.c.name.label("suite"), m.backend.c.name.label("backend"),
+            m.scorer.c.version.label("scorer"), m.environment.c.content.label("environment"),
+            m.verdict.c.accepted,
+        )
+        .join(m.suite, m.suite.c.id == m.run.c.suite_id)
+        .join(m.backend, m.backend.c.id == m.run.c.backend_id)
+        .join(m.scorer, m.scorer.c.id == m.run.c.scorer_id)
+        .outerjoin(m.environment, m.environment.c.id == m.run.c.environment_id)
+        .outerjoin(m.verdict, m.verdict.c.id == last)
+        .order_by(m.run.c.started_at, m.run.c.id)
+    )  # fmt: skip
+
+
+def _night(row: sa.Row[Any]) -> Night:
+    """A run without a verdict, made before there were any, may stand in a baseline."""
+    return Night(
+        row.id,
+        row.started_at,
+        accepted=row.accepted is not False,
+        system=(("scorer", row.scorer), *_embedder(row.environment)),
+        primed=row.trigger == PRIME,
+    )
+
+
+def _embedder(environment: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:
+    known = ((environment or {}).get("backend") or {}).get("embedder")
+    return [("embedder", str(known))] if known else []
+
+
+def _earlier(connection: Connection, run: _Run) -> list[Night]:
+    started = (m.run.c.started_at, m.run.c.id)
+    query = _nights().where(
+        m.run.c.suite_id == run.suite_id,
+        m.run.c.backend_id == run.backend_id,
+        is_whole(),
+        sa.tuple_(*started) < sa.tuple_(sa.bindparam("at", run.night.at, m.UtcDateTime), run.night.run_id),
+    )
+    return [_night(row) for row in connection.execute(query)]
+
+
+def _decisions(connection: Connection, suite_id: int, backend_id: int) -> list[Decision]:
+    made = m.baseline_change.c
+    query = (
+        sa.select(made.action, made.run_ids, made.reason, made.author, made.at)
+        .where(made.suite_id == suite_id, made.backend_id == backend_id)
+        .order_by(made.id)
+    )
+    rows = connection.execute(query)
+    return [Decision(row.action, tuple(row.run_ids), row.reason, row.author, row.at) for row in rows]
+
+
+def _looks(connection: Connection, run_id: int, closing: int | None) -> tuple[int, ...]:
+    query = sa.select(m.run.c.id).where(
+        m.run.c.subset == CONFIRM,
+        m.run.c.trigger == look_trigger(run_id),
+        sa.or_(m.run.c.status == "whole", m.run.c.id == closing),
+    )
+    return tuple(connection.execute(query.order_by(m.run.c.id)).scalars())
+
+
+def look_trigger(run_id: int) -> str:
+    """The trigger of the runs that ask again what `run_id` asked."""
+    return f"confirm:{run_id}"
+
+
+def _cases(connection: Connection, run_id: int, quarantined: Collection[str]) -> tuple[AskedCase, ...]:
+    case = m.case.c
+    asked = sa.select(m.case_result.c.case_id).where(m.case_result.c.run_id == run_id)
+    query = sa.select(case.id, case.name, case.tags, case.critical, case.cluster).where(case.id.in_(asked))
+    return tuple(
+        AskedCase(row.id, row.name, tuple(row.tags), row.critical, row.cluster, row.name in quarantined)
+        for row in connection.execute(query.order_by(case.name))
+    )
+
+
+def _answers(connection: Connection, run_ids: Collection[int]) -> list[AnswerRow]:
+    """By the scorer in force of each run."""
+    result, score = m.case_result.c, m.score.c
+    query = (
+        sa.select(result.run_id, result.case_id, result.trial, result.status, score.value)
+        .join(m.run, m.run.c.id == result.run_id)
+        .outerjoin(
+            m.score,
+            sa.and_(
+                score.case_result_id == result.id, score.metric_id == PASS, score.scorer_id == m.run.c.scorer_id
+            ),
+        )
+        .where(result.run_id.in_(run_ids))
+    )
+    return [
+        AnswerRow(run_id, case_id, trial, None if value is None else value > 0.5, status == "error")
+        for run_id, case_id, trial, status, value in connection.execute(query)
+    ]
+
+
+def _values(connection: Connection, run_ids: Collection[int]) -> list[ValueRow]:
+    result, score = m.case_result.c, m.score.c
+    scored = (
+        sa.select(result.run_id, result.case_id, result.trial, score.metric_id, score.value)
+        .join(m.run, m.run.c.id == result.run_id)
+        .join(
+            m.score, sa.and_(score.case_result_id == result.id, score.scorer_id == m.run.c.scorer_id)
+        )
+        .where(result.run_id.in_(run_ids), score.metric_id.in_(SCORED))
+    )
+    rows = [
+        ValueRow(run_id, case_id, trial, METRIC_NAMES[metric], value)
+        for run_id, case_id, trial, metric, value in connection.execute(scored)
+    ]
+    measured = sa.select(
+        result.run_id, result.case_id, result.trial, result.latency_ms, result.returned_n
+    ).where(result.run_id.in_(run_ids), result.status == "ok")
+    for run_id, case_id, trial, *found in connection.execute(measured):
+        told = zip(MEASURED, found, strict=True)
+        rows += [ValueRow(run_id, case_id, trial, name, float(v)) for name, v in told if v is not None]
+    return rows
+
+
+def _dense(connection: Connection, run: _Run) -> Mapping[int, bool] | None:
+    newest = (
+        sa.select(m.run.c.id)
+        .join(m.backend, m.backend.c.id == m.run.c.backend_id)
+        .where(m.run.c.suite_id == run.suite_id, m.backend.c.type == "dense", is_whole())
+        .where(m.run.c.backend_id != run.backend_id)
+        .order_by(m.run.c.started_at.desc(), m.run.c.id.desc())
+        .limit(1)
+    )
+    run_id = connection.execute(newest).scalar()
+    if run_id is None:
+        return None
+    return {row.case_id: row.passed for row in _answers(connection, [run_id]) if row.passed is not None}
+
+
+def _series(connection: Connection, run: _Run, held_against: Baseline) -> list[PassRate]:
+    """The run's own rate is not among them when it has no rollup yet: it is closing."""
+    rolled, left_out = m.rollup.c, {one.run_id for one in held_against.left_out if _is_apart(one.why)}
+    query = (
+        sa.select(m.run.c.id, m.run.c.started_at, rolled.mean, rolled.n)
+        .join(m.run, sa.and_(m.run.c.id == rolled.run_id, m.run.c.scorer_id == rolled.scorer_id))
+        .where(rolled.backend_id == run.backend_id, rolled.suite_id == run.suite_id)
+        .where(rolled.metric_id == PASS, rolled.tag == "", is_whole(), m.run.c.id != run.night.run_id)
+        .where(m.run.c.started_at <= run.night.at)
+        .order_by(m.run.c.started_at, m.run.c.id)
+    )
+    rows = connection.execute(query).all()
+    return [PassRate(row.id, row.started_at, row.mean * row.n, row.n) for row in rows if row.id not in left_out]
+
+
+def _is_apart(why: str) -> bool:
+    """A run that was worse is a point of the series; one of another system or time is not."""
+    return not why.startswith("not accepted")
+
+
+def _reported(connection: Connection, run: _Run) -> frozenset[int]:
+    earlier = sa.select(m.verdict.c.content).join(m.run, m.run.c.id == m.verdict.c.run_id)
+    query = earlier.where(
+        m.run.c.suite_id == run.suite_id,
+        m.run.c.backend_id == run.backend_id,
+        m.verdict.c.stage == "leak",
+        m.run.c.id != run.night.run_id,
+    )
+    found = (row.content.get("leak") for row in connection.execute(query))
+    return frozenset(leak["first_bad"] for leak in found if leak)
+
+
+# What was said, and decided
+
+
+def verdicts(db: Database, run_ids: Sequence[int]) -> dict[int, VerdictRow]:
+    """By run: the verdict in force. Runs without one are left out."""
+    with db.read() as connection:
+        return {row.run_id: row for row in _verdicts(connection, m.verdict.c.run_id.in_(list(run_ids)))}
+
+
+def verdict(db: Database, run_id: int) -> VerdictRow | None:
+    return verdicts(db, [run_id]).get(run_id)
+
+
+def verdict_looks(db: Database, run_id: int) -> list[VerdictRow]:
+    """Every verdict of a run, after each of its looks, oldest first."""
+    with db.read() as connection:
+        return _verdicts(connection, m.verdict.c.run_id == run_id)
+
+
+def series_verdicts(db: Database, suite: str, backend: str, limit: int = 400) -> list[VerdictRow]:
+    """The verdicts in force of a series, oldest first: the newest `limit` of them."""
+    newest: dict[int, VerdictRow] = {}
+    with db.read() as connection:
+        for row in _verdicts(connection, m.suite.c.name == suite, m.backend.c.name == backend):
+            newest[row.run_id] = row
+    return sorted(newest.values(), key=lambda row: (row.started_at, row.run_id))[-limit:]
+
+
+def _verdicts(connection: Connection, *where: sa.ColumnElement[bool]) -> list[VerdictRow]:
+    """Oldest first, so that the last one of a run is the one in force."""
+    said = m.verdict.c
+    query = (
+        sa.select(
+            said.run_id, m.suite.c.name, m.backend.c.name, m.run.c.started_at, said.looks, said.verdict,
+            said.stage, said.provisional, said.accepted, said.content, said.at,
+        )
+        .join(m.run, m.run.c.id == said.run_id)
+        .join(m.suite, m.suite.c.id == m.run.c.suite_id)
+        .join(m.backend, m.backend.c.id == m.run.c.backend_id)
+        .where(*where)
+        .order_by(said.id)
+    )  # fmt: skip
+    return [VerdictRow(*row) for row in connection.execute(query)]
+
+
+def baseline_decisions(db: Database, suite: str, backend: str) -> list[Decision]:
+    """What people decided about the baseline of a series, oldest first."""
+    with db.read() as connection:
+        ids = connection.execute(
+            sa.select(m.suite.c.id, m.backend.c.id).where(m.suite.c.name == suite, m.backend.c.name == backend)
+        ).first()
+        return _decisions(connection, *ids) if ids else []

@@ -1,0 +1,442 @@
+"""Is it worse? The one place that says so: a run against its baseline, in up to three looks. Pure.
+
+Two questions, two answers. Did the backend change: every case against its own history, which decides. How
+much worse is it for questions like these: the paired difference with its interval, which is told beside it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from store.metrics import METRICS
+from store.queries.policy import TRIAL_RUNS
+from store.queries.verdicts import AskedCase, PassRate, ValueRow, VerdictRecord
+from store.records import Rollup, VerdictEntry
+from store.stats.change import LEVELS, change_test, smallest_visible_drop
+from store.stats.changepoints import online
+from store.stats.comparisons import paired_difference
+from store.stats.intervals import SEED, Floats
+from store.stats.multiplicity import holm
+
+VERSION = "1"
+"""Rises when the same answers may get another verdict."""
+
+Word = Literal["better", "worse", "unchanged", "cannot_tell"]
+Stage = Literal["", "suspicion", "suspected", "confirmed", "leak"]
+Side = Literal["worse", "better"]
+
+ENOUGH_LOST = 0.75
+"""Of its trials, a case fails in so many before it counts as lost: 3 of 4."""
+SURELY = 0.9
+"""Of its nights, a case passed (or failed) in so many before losing (or gaining) it is news."""
+SHARED = 0.5
+"""With a smaller share of its cases known to the baseline, a run begins a series of its own."""
+EVERY = ""
+
+
+class Look(NamedTuple):
+    """One of the three looks. `run_id`: the run that asked; `p_worse`, `p_better`: of the change test, None
+    where it had nothing to compare."""
+
+    number: int
+    run_id: int
+    trials: int
+    p_worse: float | None
+    p_better: float | None
+
+    def p(self, side: Side) -> float:
+        p = self.p_worse if side == "worse" else self.p_better
+        return 1.0 if p is None else p
+
+
+class Difference(NamedTuple):
+    """Of the pass rate now and in the baseline, on the same cases: how much worse for questions like these.
+    `low` and `high` bound its 95 % interval, None where `reason` says why there is none."""
+
+    old: float
+    new: float
+    low: float | None
+    high: float | None
+    n: int
+    dropped: int
+    method: str
+    reason: str | None
+
+
+class Moved(NamedTuple):
+    """Another metric than the pass rate that changed beyond noise and beyond what is worth a word."""
+
+    metric: str
+    old: float
+    new: float
+    p: float
+    worse: bool
+
+
+class Leak(NamedTuple):
+    """A step in the series of pass rates that no single night shows."""
+
+    first_bad: int
+    before: float
+    after: float
+    new: bool
+
+
+class Verdict(NamedTuple):
+    """`stage`: how far the looks have come; `reason`: why nothing can be told; `lost` and `gained`: cases
+    that surely passed (or failed) and do not now; `drift`: pass rate less that of the anchor, on the same
+    cases; `blind_spot`: the smallest share of cases whose loss this suite would have shown; `beats_dense`:
+    by tag, '' for all cases: yes, no or cannot tell; `nights`: rows of the baseline, on `days` days."""
+
+    verdict: Word
+    stage: Stage
+    provisional: bool
+    accepted: bool
+    reason: str | None
+    looks: tuple[Look, ...]
+    difference: Difference | None
+    lost: tuple[str, ...]
+    gained: tuple[str, ...]
+    critical: tuple[str, ...]
+    blind_spot: float | None
+    drift: float | None
+    moved: tuple[Moved, ...]
+    leak: Leak | None
+    beats_dense: Mapping[str, str]
+    cases: int
+    nights: int
+    days: int
+    baseline: tuple[int, ...]
+    anchor: tuple[int, ...]
+    missing: tuple[str, ...]
+    deterministic: bool
+    seed: int
+    version: str
+
+    @property
+    def wants_a_look(self) -> bool:
+        """Whether asking once more, at once, would settle what the first look left open. `reason` says why
+        that is not done."""
+        return self.stage == "suspicion" and self.reason is None
+
+
+def judge(record: VerdictRecord, *, deterministic: bool = False) -> Verdict:
+    """The verdict of a run with the looks that were taken. `deterministic`: what the backend says of itself,
+    so that every case that turned is a change."""
+    held = _Held(record, deterministic)
+    if held.reason:
+        return held.nothing_to_tell()
+    side, stage = held.decision()
+    leak = held.leak()
+    worse = side == "worse" or (leak is not None and leak.new and side is None)
+    if leak is not None and leak.new and side is None:
+        stage = "leak"
+    word: Word = _word(side, stage, worse)
+    return held.verdict(word, stage, leak)
+
+
+def entry(run_id: int, verdict: Verdict) -> VerdictEntry:
+    """As it is kept: the whole evidence as JSON values, so that it can be explained in years to come."""
+    return VerdictEntry(
+        run_id, len(verdict.looks), verdict.verdict, verdict.stage, verdict.provisional, verdict.accepted,
+        plain(verdict),
+    )  # fmt: skip
+
+
+def plain(value: Any) -> Any:
+    """Tuples with names as objects, others as lists: JSON values."""
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {name: plain(held) for name, held in value._asdict().items()}
+    if isinstance(value, Mapping):
+        return {name: plain(held) for name, held in value.items()}
+    return [plain(held) for held in value] if isinstance(value, list | tuple) else value
+
+
+def drift_rollups(verdict: Verdict) -> list[Rollup]:
+    """How far the pass rate has come from the anchor, as a series of its own."""
+    if verdict.drift is None:
+        return []
+    return [Rollup("anchor_drift", EVERY, verdict.cases, verdict.drift, None, None)]
+
+
+def _word(side: Side | None, stage: Stage, worse: bool) -> Word:
+    if stage == "suspicion":
+        return "cannot_tell"
+    if worse:
+        return "worse"
+    return "better" if side == "better" else "unchanged"
+
+
+class _Held:
+    """A run held against its baseline: answers as arrays, columns in the order of `cases`."""
+
+    def __init__(self, record: VerdictRecord, deterministic: bool) -> None:
+        self.record = record
+        table = _Table(record)
+        self.recent = table.nights(record.baseline.recent)
+        self.history = table.nights(record.baseline.history)
+        self.anchor = table.nights(record.baseline.anchor)
+        self.first = table.trials(record.run_id)[:1]
+        self.again = [(run_id, table.trials(run_id)) for run_id in record.looks]
+        self.fresh = np.concatenate([self.first, *(trials for _, trials in self.again)])
+        self.gates = self._gates()
+        self.reason = self._reason()
+        self.looks = () if self.reason else self._looked()
+        self.deterministic = deterministic and self._repeats_agree()
+        self.lost, self.gained = self._turned(passing=True), self._turned(passing=False)
+
+    # What is compared
+
+    def _gates(self) -> np.ndarray:
+        """Cases that decide: not in quarantine, and no longer on trial; all of the former while the whole
+        suite is still on trial."""
+        free = np.array([not case.quarantined for case in self.record.cases], dtype=bool)
+        tried = np.array([_longest_stretch(column) >= TRIAL_RUNS for column in self.history.T], dtype=bool)
+        return free & tried if (free & tried).any() else free
+
+    def _reason(self) -> str | None:
+        if not self.record.baseline.recent:
+            left = self.record.baseline.left_out
+            return f"nothing to compare with: {left[-1].why}" if left else "the first run of this series"
+        known = ~np.isnan(self.recent).all(axis=0)
+        answered = ~np.isnan(self.fresh).all(axis=0)
+        if not (known & answered & self.gates).any():
+            return "no case that decides was answered both now and before"
+        if known.mean() < SHARED:
+            return f"{int(known.sum())} of {len(known)} cases are known to the baseline: a series of its own"
+        return None
+
+    # Did it change?
+
+    def _looked(self) -> tuple[Look, ...]:
+        asked = [(self.record.run_id, self.first), *self.again]
+        return tuple(self._look(number, *one) for number, one in enumerate(asked, start=1))
+
+    def _look(self, number: int, run_id: int, trials: Floats) -> Look:
+        draws = 999 if number == 1 else 1999
+        p = {side: self._tested(self.history, trials, side == "worse", draws) for side in ("worse", "better")}
+        return Look(number, run_id, len(trials), p["worse"], p["better"])
+
+    def _tested(self, nights: Floats, fresh: Floats, worse: bool, draws: int) -> float | None:
+        return change_test(nights[:, self.gates], fresh[:, self.gates], worse=worse, draws=draws).p
+
+    def decision(self) -> tuple[Side | None, Stage]:
+        """Which way it went and how sure that is; None: no change."""
+        if self.deterministic:
+            return self._flipped()
+        if self.critical:
+            return "worse", "confirmed" if self.again else "suspicion"
+        sides: tuple[Side, ...] = ("worse", "better")
+        side = next((side for side in sides if self.looks[0].p(side) <= LEVELS[0]), None)
+        if side is None:
+            return None, ""
+        for look, level in zip(self.looks[1:], LEVELS[1:], strict=False):
+            if look.p(side) > level:
+                return None, ""
+        return side, (("suspicion", "suspected", "confirmed"))[min(len(self.looks), 3) - 1]  # type: ignore[return-value]
+
+    def _flipped(self) -> tuple[Side | None, Stage]:
+        """Of a backend whose answers repeat, one look more is certainty."""
+        if not self.lost and not self.gained:
+            return None, ""
+        side: Side = "better" if len(self.gained) > len(self.lost) else "worse"
+        return side, "confirmed" if self.again else "suspicion"
+
+    def _repeats_agree(self) -> bool:
+        """Whether the answers in hand give the lie to a backend that calls itself deterministic."""
+        nights = self.recent[:, self.gates]
+        steady = [rows for rows in (nights, self.fresh[:, self.gates]) if len(rows)]
+        return all(bool(_constant(rows).all()) for rows in steady)
+
+    def _turned(self, *, passing: bool) -> tuple[str, ...]:
+        """Cases that surely passed (or failed) in the baseline, and did not in most fresh trials."""
+        before = _mean(self.recent) if passing else 1 - _mean(self.recent)
+        now = 1 - _mean(self.fresh) if passing else _mean(self.fresh)
+        turned = self.gates & (before >= SURELY) & (now >= ENOUGH_LOST)
+        return tuple(case.name for case, is_turned in zip(self.record.cases, turned, strict=True) if is_turned)
+
+    @property
+    def critical(self) -> tuple[str, ...]:
+        names = {case.name for case in self.record.cases if case.critical}
+        return tuple(name for name in self.lost if name in names)
+
+    def leak(self) -> Leak | None:
+        """The last downward step of the series, if the online detector sees one after this run."""
+        series = [*self.record.series, self._rate()]
+        shares = np.array([point.passed / point.asked for point in series])
+        counts = np.array([point.asked for point in series], dtype=float)
+        ids = [point.run_id for point in series]
+        reported = [ids.index(run_id) for run_id in self.record.reported if run_id in ids]
+        found = online(shares, counts, reported=reported)
+        down = [point for point in found.points if point.after < point.before]
+        if not down:
+            return None
+        last = down[-1]
+        new = all(abs(last.index - known) > 5 for known in reported)
+        return Leak(ids[last.index], last.before, last.after, new)
+
+    def _rate(self) -> PassRate:
+        asked = self.first[0][~np.isnan(self.first[0])]
+        run = self.record
+        return PassRate(run.run_id, run.series[-1].at if run.series else _EPOCH, float(asked.sum()), len(asked))
+
+    # How much worse?
+
+    def difference(self) -> Difference:
+        clusters = _clusters(self.record.cases, self.gates)
+        old, new = _mean(self.recent[:, self.gates]), _mean(self.fresh[:, self.gates])
+        found = paired_difference(old, new, clusters=clusters)
+        both = ~np.isnan(old) & ~np.isnan(new)
+        return Difference(
+            float(old[both].mean()), float(new[both].mean()), found.low, found.high, found.n, found.dropped,
+            found.method, found.reason,
+        )  # fmt: skip
+
+    def drift(self) -> float | None:
+        before, now = _mean(self.anchor[:, self.gates]), self.first[0][self.gates]
+        apart = now - before
+        return None if np.isnan(apart).all() else float(np.nanmean(apart))
+
+    def falls_behind(self) -> bool:
+        """Whether the run is worse than the anchor: then the baseline takes it in no more."""
+        if self.record.baseline.anchor == self.record.baseline.recent:
+            return False
+        p = self._tested(self.anchor, self.first, True, 999)
+        return p is not None and p <= LEVELS[1]
+
+    # Beside it
+
+    def moved(self) -> tuple[Moved, ...]:
+        return moved(self.record)
+
+    def beats_dense(self) -> Mapping[str, str]:
+        """By tag, '' for all cases: is the pass rate above that of a plain vector store?"""
+        if self.record.dense is None:
+            return {}
+        now = _mean(self.fresh)
+        other = np.array([float(self.record.dense.get(case.id, np.nan)) for case in self.record.cases])
+        members: dict[str, list[int]] = defaultdict(list)
+        for column, case in enumerate(self.record.cases):
+            for tag in (EVERY, *case.tags):
+                members[tag].append(column)
+        return {tag: _beats(other[columns], now[columns]) for tag, columns in sorted(members.items())}
+
+    # Put together
+
+    def nothing_to_tell(self) -> Verdict:
+        return self._as(
+            "cannot_tell", "", accepted=True, reason=self.reason, difference=None, blind_spot=None, drift=None,
+            moved=(), leak=None,
+        )  # fmt: skip
+
+    def verdict(self, word: Word, stage: Stage, leak: Leak | None) -> Verdict:
+        at_rest = word == "unchanged"
+        drop = smallest_visible_drop(self.history[:, self.gates], self.fresh.shape[0]) if at_rest else None
+        return self._as(
+            word,
+            stage,
+            accepted=word in ("unchanged", "better") and not self.falls_behind(),
+            reason=None,
+            difference=self.difference(),
+            blind_spot=drop.drop if drop else None,
+            drift=self.drift(),
+            moved=self.moved(),
+            leak=leak,
+        )
+
+    def _as(self, word: Word, stage: Stage, **told: Any) -> Verdict:
+        run = self.record
+        return Verdict(
+            verdict=word,
+            stage=stage,
+            provisional=run.baseline.provisional,
+            looks=self.looks,
+            lost=self.lost,
+            gained=self.gained,
+            critical=self.critical,
+            beats_dense=self.beats_dense(),
+            cases=int(self.gates.sum()),
+            nights=len(self.recent),
+            days=run.baseline.days,
+            baseline=run.baseline.recent,
+            anchor=run.baseline.anchor,
+            missing=(),
+            deterministic=self.deterministic,
+            seed=SEED,
+            version=VERSION,
+            **told,
+        )
+
+
+class _Table:
+    """Answers by run as arrays of 1, 0 and NaN (no answer), a column a case."""
+
+    def __init__(self, record: VerdictRecord) -> None:
+        self.columns = {case.id: column for column, case in enumerate(record.cases)}
+        self.prime = frozenset(record.baseline.primed)
+        self.rows: dict[tuple[int, int], Floats] = {}
+        for answer in record.answers:
+            column = self.columns.get(answer.case_id)
+            if column is not None and answer.passed is not None:
+                row = self.rows.setdefault((answer.run_id, answer.trial), self._empty())
+                row[column] = float(answer.passed)
+
+    def _empty(self) -> Floats:
+        return np.full(len(self.columns), np.nan)
+
+    def nights(self, run_ids: Iterable[int]) -> Floats:
+        """The first trial of each run, and every trial of one that primed the baseline."""
+        return self._stacked(
+            key for run_id in run_ids for key in self._keys(run_id) if key[1] == 1 or run_id in self.prime
+        )
+
+    def trials(self, run_id: int) -> Floats:
+        return self._stacked(self._keys(run_id))
+
+    def _keys(self, run_id: int) -> list[tuple[int, int]]:
+        return sorted(key for key in self.rows if key[0] == run_id)
+
+    def _stacked(self, keys: Iterable[tuple[int, int]]) -> Floats:
+        found = [self.rows[key] for key in keys]
+        return np.stack(found) if found else np.empty((0, len(self.columns)))
+
+
+def _mean(rows: Floats) -> Floats:
+    """Of each column, over what was answered; NaN where nothing was."""
+    known = ~np.isnan(rows)
+    total = known.sum(axis=0)
+    return np.where(total > 0, np.nansum(rows, axis=0) / np.maximum(total, 1), np.nan)
+
+
+def _constant(rows: Floats) -> np.ndarray:
+    """Columns that hold one answer only, or none."""
+    lowest = np.where(np.isnan(rows), np.inf, rows).min(axis=0)
+    highest = np.where(np.isnan(rows), -np.inf, rows).max(axis=0)
+    return lowest >= highest
+
+
+def _longest_stretch(column: Floats) -> int:
+    """The longest row of equal answers."""
+    return max((sum(1 for _ in group) for _, group in groupby(column[~np.isnan(column)])), default=0)
+
+
+def _clusters(cases: Sequence[AskedCase], gates: np.ndarray) -> np.ndarray | None:
+    """A number for each case that decides; None where every case stands for itself."""
+    if not any(case.cluster for case in cases):
+        return None
+    names = [case.cluster or case.name for case, gate in zip(cases, gates, strict=True) if gate]
+    return np.unique(names, return_inverse=True)[1]
+
+
+def _beats(other: Floats, now: Floats) -> str:
+    found = paired_difference(other, now)
+    if found.low is None or found.high is None:
+        return "cannot tell"
+    if found.low > 0:
+        return "yes"
+    return "no" if found.high <= 0 else "cannot tell"
