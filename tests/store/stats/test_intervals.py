@@ -14,13 +14,18 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from store.stats.intervals import (
+    MOST_TYPICAL,
     RESAMPLES,
     SEED,
-    Z95,
     Floats,
     Interval,
     bootstrap_mean,
     bootstrap_median,
+    clopper_pearson,
+    newcombe,
+    normal_quantile,
+    proportion,
+    typical_values,
     wilson,
 )
 
@@ -37,9 +42,46 @@ def test_wilson_is_scipys(n: int):
         assert (found.n, found.method) == (n, "wilson")
 
 
-def test_z95_is_the_quantile():
-    """The constant is the 97.5 % quantile of the standard normal."""
-    assert pytest.approx(stats.norm.ppf(0.975), abs=1e-15) == Z95
+@pytest.mark.parametrize(
+    ("successes", "n", "of_wilson", "exact"),
+    [
+        (81, 263, (0.2553, 0.3662), (0.2527, 0.3676)),
+        (15, 148, (0.0624, 0.1605), (0.0578, 0.1617)),
+        (0, 20, (0.0, 0.1611), (0.0, 0.1684)),
+        (1, 29, (0.0061, 0.1718), (0.0009, 0.1776)),
+    ],
+)
+def test_shares_are_as_published(
+    successes: int, n: int, of_wilson: tuple[float, float], exact: tuple[float, float]
+):
+    """Newcombe 1998 (Statistics in Medicine 17:857-872), table I: the score method and the exact one."""
+    assert wilson(successes, n)[:2] == pytest.approx(of_wilson, abs=5e-5)
+    assert clopper_pearson(successes, n)[:2] == pytest.approx(exact, abs=5e-5)
+
+
+@pytest.mark.parametrize("level", [0.8, 0.9, 0.95, 0.99])
+@pytest.mark.parametrize("n", [1, 5, 40, 1000])
+def test_levels_are_scipys(n: int, level: float):
+    """At every level Wilson's and the exact interval are those of binomtest(...).proportion_ci."""
+    for successes in sorted({0, 1, n // 3, n - 1, n}):
+        for ours, method in ((wilson, "wilson"), (clopper_pearson, "exact")):
+            reference = stats.binomtest(successes, n).proportion_ci(level, method=method)
+            found = ours(successes, n, level)
+            assert found[:2] == pytest.approx((reference.low, reference.high), abs=1e-12)
+            assert (found.n, found.level, found.reason) == (n, level, None)
+
+
+def test_all_alike_take_the_exact_interval():
+    """A share of 0 or 1 has the exact interval, any other Wilson's, fractional counts too."""
+    assert proportion(0, 12) == clopper_pearson(0, 12)
+    assert proportion(12, 12, 0.9) == clopper_pearson(12, 12, 0.9)
+    assert proportion(4.5, 12) == wilson(4.5, 12)
+
+
+@pytest.mark.parametrize("share", [1e-9, 0.025, 0.5, 0.8, 0.975])
+def test_normal_quantiles_are_scipys(share: float):
+    """The quantiles of the standard normal are those of scipy.stats.norm."""
+    assert normal_quantile(share) == pytest.approx(stats.norm.ppf(share), abs=1e-12)
 
 
 def test_wilson_covers_what_it_should():
@@ -94,14 +136,85 @@ def test_more_successes_never_lower_it(counted: tuple[float, int], more: float):
 
 def test_no_data_has_no_interval():
     """Nothing counted is nothing known, and the method says so."""
-    assert wilson(0, 0) == Interval(None, None, 0, "no data")
+    assert wilson(0, 0) == Interval(None, None, 0, "wilson", reason="no data")
+    assert clopper_pearson(0, 0) == Interval(None, None, 0, "clopper-pearson", reason="no data")
+    assert newcombe(0, 0, 0, 0) == Interval(None, None, 0, "newcombe", reason="no data")
 
 
 @pytest.mark.parametrize(("successes", "n"), [(-0.1, 5), (5.1, 5), (1, 0), (float("nan"), 5)])
 def test_impossible_counts_are_refused(successes: float, n: int):
     """What cannot be a count is an error, not an interval."""
-    with pytest.raises(ValueError, match=f"successes must lie between 0 and n={n}, not "):
-        wilson(successes, n)
+    for interval in (wilson, clopper_pearson):
+        with pytest.raises(ValueError, match=f"successes must lie between 0 and n={n}, not "):
+            interval(successes, n)
+
+
+# Paired shares
+
+
+@pytest.mark.parametrize(
+    ("cells", "published"),
+    [
+        ((59, 16, 6, 80), (-0.1186, -0.0046)),  # complete response, Cavo et al. 2012
+        ((1, 7, 1, 12), (-0.507, -0.026)),  # airway hyper-responsiveness, Bentur et al. 2009
+    ],
+)
+def test_newcombe_is_as_published(cells: tuple[int, int, int, int], published: tuple[float, float]):
+    """Fagerland, Lydersen and Laake 2017 (Statistical Analysis of Contingency Tables), chapter 8: the
+    square-and-add interval of their two examples."""
+    digits = 5e-5 if cells[0] == 59 else 5e-4
+    assert newcombe(*cells)[:2] == pytest.approx(published, abs=digits)
+
+
+CELLS = st.tuples(*[st.integers(0, 60)] * 4).filter(any)
+
+
+@given(CELLS)
+def test_newcombe_mirrors(cells: tuple[int, int, int, int]):
+    """Swapping before and after, or passing and failing, mirrors the interval."""
+    both, lost, gained, neither = cells
+    found = newcombe(*cells)
+    for mirror in (newcombe(both, gained, lost, neither), newcombe(neither, gained, lost, both)):
+        assert mirror[:2] == pytest.approx((-found.high, -found.low), abs=1e-12)
+
+
+@given(CELLS)
+def test_newcombe_holds_the_difference(cells: tuple[int, int, int, int]):
+    """-1 <= low <= difference <= high <= 1."""
+    found, difference = newcombe(*cells), (cells[2] - cells[1]) / sum(cells)
+    assert -1 <= found.low <= difference + 1e-12
+    assert difference - 1e-12 <= found.high <= 1
+
+
+def test_newcombe_refuses_what_is_no_count():
+    """A negative number of cases is an error."""
+    with pytest.raises(ValueError, match="negative"):
+        newcombe(3, -1, 0, 2)
+
+
+# A few values
+
+
+def test_typical_values_are_the_means_of_subsets():
+    """Three values at 50 %: the means of their 7 subsets, without the smallest two and the largest two."""
+    means = sorted([1, 2, 6, 1.5, 3.5, 4, 3])
+    found = typical_values(np.array([6.0, 1.0, 2.0]), 0.5)
+    assert found[:2] == pytest.approx((means[1], means[-2]))
+
+
+def test_typical_values_cover_exactly():
+    """Of a symmetric distribution, however heavy its tails, 8 values cover the middle as often as said."""
+    draws = np.random.default_rng(6).standard_t(2, (4000, 8))
+    held = [low <= 0 <= high for low, high in (typical_values(row, 0.95)[:2] for row in draws)]
+    assert np.mean(held) == pytest.approx(1 - 2 * 6 / 256, abs=0.01)
+
+
+def test_too_few_typical_values_have_no_interval():
+    """Five values cannot bear 95 %, and equal ones say nothing of spread; too many are an error."""
+    assert typical_values(np.arange(5.0)).reason == "too few values at level 0.95"
+    assert typical_values(np.ones(8)).reason == "all values are equal"
+    with pytest.raises(ValueError, match="at most 20 values"):
+        typical_values(np.arange(MOST_TYPICAL + 1.0))
 
 
 # Means and medians
@@ -137,7 +250,7 @@ def test_the_mean_is_near_the_normal_interval():
     """For a large sample the bootstrap of the mean is the normal one, within its own noise."""
     values = np.random.default_rng(3).normal(50, 10, 2000)
     found = bootstrap_mean(values)
-    half = Z95 * values.std(ddof=1) / sqrt(len(values))
+    half = normal_quantile(0.975) * values.std(ddof=1) / sqrt(len(values))
     assert found.low == pytest.approx(values.mean() - half, abs=half / 5)
     assert found.high == pytest.approx(values.mean() + half, abs=half / 5)
 
@@ -175,7 +288,9 @@ def test_equal_data_give_equal_intervals(bootstrap: Bootstrap):
 @pytest.mark.parametrize("values", [[], [7.0]])
 def test_fewer_than_two_values_have_no_interval(bootstrap: Bootstrap, values: list[float]):
     """One value says nothing of how values vary, and the method says so."""
-    assert bootstrap(np.array(values)) == Interval(None, None, len(values), "fewer than 2 values")
+    found = bootstrap(np.array(values))
+    assert (found.low, found.high, found.n) == (None, None, len(values))
+    assert (found.seed, found.reason) == (None, "fewer than 2 values")
 
 
 def test_a_large_sample_takes_little_memory():
