@@ -7,19 +7,22 @@ loaded before the clock starts: what loading takes is told beside it.
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).parents[1])  # not this folder, whose statistics.py would hide Python's
+
 import argparse
 import gc
 import json
 import random
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
-from measure import Bar, fresh, parser, tell
+from benchmarks.measure import Bar, fresh, parser, tell
 
 CASES = 10_000
 LINT_S = 2.0

@@ -8,20 +8,23 @@ made and all modules are loaded. They take turns; the ratio is the median over t
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).parents[1])  # not this folder, whose statistics.py would hide Python's
+
 import argparse
 import json
 import re
 import resource
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from measure import ROOT, Bar, fresh, pairs, parser, tell
+from benchmarks.measure import ROOT, Bar, fresh, pairs, parser, tell
 
 if TYPE_CHECKING:
     from collectors.suite import Memory, Probe, Suite

@@ -19,15 +19,21 @@ T = TypeVar("T")
 
 
 class Bar(NamedTuple):
-    """A figure that may be at most `target`."""
+    """A figure that may be at most `target`, or that must be at least as much."""
 
     name: str
     value: float
     target: float
+    at_least: bool = False
 
     @property
     def met(self) -> bool:
-        return self.value <= self.target
+        return self.value >= self.target if self.at_least else self.value <= self.target
+
+    @property
+    def told(self) -> str:
+        side = "at least" if self.at_least else "at most"
+        return f"{self.name}: {self.value} ({side} {self.target}): {'met' if self.met else 'MISSED'}"
 
 
 def parser(about: str | None) -> argparse.ArgumentParser:
@@ -64,7 +70,5 @@ def tell(as_json: bool, lines: Iterable[str], bars: Sequence[Bar]) -> int:
         shown = {bar.name: {"value": bar.value, "target": bar.target, "met": bar.met} for bar in bars}
         print(json.dumps({"bars": shown}))
     else:
-        print(*lines, sep="\n")
-        for bar in bars:
-            print(f"{bar.name}: {bar.value} (at most {bar.target}): {'met' if bar.met else 'MISSED'}")
+        print(*lines, *(bar.told for bar in bars), sep="\n")
     return 0 if all(bar.met for bar in bars) else 1

@@ -7,14 +7,18 @@ in parallel processes, from the loading of the suites to the verdicts; and again
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).parents[1])  # not this folder, whose statistics.py would hide Python's
+
 import argparse
 import json
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any
 
-from measure import Bar, fresh, parser, tell
+from benchmarks.measure import Bar, fresh, parser, tell
 
 SUITES = ("golden", "contract")
 SECONDS = {"golden": 6.0, "smoke": 1.0}

@@ -7,16 +7,19 @@ the same environment are what both are compared with.
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).parents[1])  # not this folder, whose statistics.py would hide Python's
+
 import resource
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
-from measure import ROOT, Bar, fresh, parser, tell
+from benchmarks.measure import ROOT, Bar, fresh, parser, tell
 
 WORDS = "import collectors.suite, collectors.backend"
 LOADED = f"import json, sys; old = {{*sys.modules}}; {WORDS}; print(json.dumps([*{{*sys.modules}} - old]))"

@@ -6,16 +6,18 @@ take turns, so that what else the machine does weighs on both; the ratio is the 
 
 from __future__ import annotations
 
-import statistics
 import sys
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).parents[1])  # not this folder, whose statistics.py would hide Python's
+
+import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from measure import Bar, pairs, parser, tell
-
+from benchmarks.measure import Bar, pairs, parser, tell
 from store import models as m
 from store import writes
 from store.database import Database, open_database
