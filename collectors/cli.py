@@ -39,21 +39,8 @@ ONCE_MORE = "stopping after the step in flight; once more to stop at once"
 STATUSES = ["running", "whole", "invalid", "void", "interrupted"]
 
 ORDER = (
-    *(
-        "init",
-        "doctor",
-        "run",
-        "up",
-        "collect",
-        "dashboard",
-        "runs",
-        "show",
-        "diff",
-        "mark",
-        "rescore",
-        "export",
-    ),
-    *("backend", "lint", "suite", "mutants", "canary"),
+    *("init", "doctor", "run", "up", "collect", "dashboard", "runs", "show", "diff", "mark", "rescore"),
+    *("export", "backend", "lint", "suite", "mutants", "canary"),
 )
 
 
