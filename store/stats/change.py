@@ -6,6 +6,7 @@ flaky ones are not. What a whole night shares (its mood) is part of the noise.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import NamedTuple
 
 import numpy as np
@@ -22,8 +23,10 @@ METHOD = "predictive change test"
 
 STABLE, FLAKY = np.array([0.98, 0.985, 0.99, 0.995, 0.999]), np.linspace(0.05, 0.95, 19)
 RATES = np.concatenate([1 - STABLE[::-1], FLAKY, STABLE])
-KINDS = np.repeat(np.diag([1 / 5, 1 / 19, 1 / 5]), [5, 19, 5], axis=1)
-"""What a case may be, (kinds, rates): a stable failure, flaky, a stable pass; flat over the rates of each."""
+KINDS = np.vstack([np.eye(29)[:5], np.repeat([0, 1 / 19, 0], [5, 19, 5]), np.eye(29)[-5:]])
+"""What a case may be, (kinds, rates): a stable failure or pass at one rate each, or flaky at any."""
+SEEN = np.repeat([0.2, 1, 0.2], [5, 1, 5])
+"""Cases of each kind taken to be seen beforehand: one failure, one flaky, one pass."""
 ROUNDS = 50
 
 MOODS = np.arange(-6, 4.01, 0.25)
@@ -112,7 +115,8 @@ def change_test(
         reason = "no case has both a night and a fresh answer"
         return ChangeTest(None, None, 0, 0, 0, 0, 0, dropped, METHOD, seed, reason)
     nights, fresh = nights[:, usable], fresh[:, usable]
-    groups, outcomes = _grouped(nights[-RECENT:], fresh)
+    groups, group = _grouped(nights[-RECENT:], _count(fresh))
+    outcomes = _tallied(group, np.nansum(fresh[None], axis=1).astype(np.int64), len(fresh))[0]
     noise = _Noise(_rates(groups), _moods(nights))
     statistic, p = _compared(noise, groups, outcomes, draws, seed)
     lost, gained = _flipped(noise, groups, outcomes)
@@ -122,20 +126,43 @@ def change_test(
     return ChangeTest(p, statistic, asked, trials, n, lost, gained, dropped, METHOD, seed, None)
 
 
+def smallest_visible_drop(
+    nights: Floats, trials: int = 3, power: float = 0.8, *, draws: int = 400, seed: int = SEED
+) -> VisibleDrop:
+    """The smallest share of the suite whose loss would be noticed, with this noise and these looks.
+
+    `nights` as in `change_test`; `trials`: fresh ones of the second and third look. Cases that surely pass
+    are broken in random order, fewer or more of them, until all three looks see it in `power` of the draws.
+    Moods are as the nights show them; the third look has its own."""
+    usable = _answered(nights[-RECENT:])
+    n, dropped = int(usable.sum()), int((~usable).sum())
+    looks = _rehearsed(nights[:, usable], trials, draws, seed) if n else None
+    if looks is None or not looks.sure:
+        return VisibleDrop(None, None, None, n, trials, dropped, METHOD, seed, "no case passes for sure")
+    if looks.power(looks.sure) < power:
+        return VisibleDrop(None, None, None, n, trials, dropped, METHOD, seed, "no loss is seen so often")
+    cases = bisect_left(range(looks.sure + 1), power, key=looks.power)
+    return VisibleDrop(cases / n, cases, looks.power(cases), n, trials, dropped, METHOD, seed, None)
+
+
 def _answered(answers: Floats) -> NDArray[np.bool_]:
     """Columns that hold an answer."""
     return np.asarray(~np.isnan(answers).all(axis=0))
 
 
-def _grouped(recent: Floats, fresh: Floats) -> tuple[_Groups, Indices]:
-    """The groups, and in how many of their cases each number of fresh trials passed, (groups, outcomes)."""
-    keys = [np.nansum(recent, axis=0), _count(recent), _count(fresh)]
-    found, group, size = np.unique(
-        np.array(keys, dtype=np.int64), axis=1, return_inverse=True, return_counts=True
-    )
-    outcomes = np.zeros((len(size), len(fresh) + 1), dtype=np.int64)
-    np.add.at(outcomes, (group.ravel(), np.nansum(fresh, axis=0).astype(np.int64)), 1)
-    return _Groups(found[0], found[1], found[2], size), outcomes
+def _grouped(recent: Floats, trials: Indices) -> tuple[_Groups, Indices]:
+    """The groups, and which of them each case is in, (cases,). `trials`: those of each case."""
+    keys = np.array([np.nansum(recent, axis=0), _count(recent), trials], dtype=np.int64)
+    found, group, size = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
+    return _Groups(found[0], found[1], found[2], size), group.ravel()
+
+
+def _tallied(group: Indices, passed: Indices, most: int) -> Indices:
+    """In how many cases of each group 0 .. `most` trials passed, (sets, groups, most + 1); `passed` is
+    (sets, cases)."""
+    sets, groups = np.arange(len(passed))[:, None], int(group.max()) + 1
+    cells = ((sets * groups + group) * (most + 1) + passed).ravel()
+    return np.bincount(cells, minlength=len(passed) * groups * (most + 1)).reshape(-1, groups, most + 1)
 
 
 def _count(answers: Floats) -> Indices:
@@ -147,13 +174,13 @@ def _count(answers: Floats) -> Indices:
 
 def _rates(groups: _Groups) -> Floats:
     """The posterior of a case's pass rate, (groups, rates). How common each kind of case is, is fitted by
-    EM (Dempster, Laird and Rubin 1977), with one case of each kind seen beforehand."""
+    EM (Dempster, Laird and Rubin 1977)."""
     failed = groups.asked - groups.passed
     likelihood = RATES ** groups.passed[:, None] * (1 - RATES) ** failed[:, None]
-    of_kinds, share = likelihood @ KINDS.T, np.full(3, 1 / 3)
+    of_kinds, share = likelihood @ KINDS.T, SEEN / SEEN.sum()
     for _ in range(ROUNDS):
         joint = of_kinds * share
-        share = (1 + (groups.size / joint.sum(axis=1)) @ joint) / (3 + groups.size.sum())
+        share = (SEEN + (groups.size / joint.sum(axis=1)) @ joint) / (SEEN.sum() + groups.size.sum())
     posterior = likelihood * (share @ KINDS)
     return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
 
@@ -205,14 +232,15 @@ def _compared(
     """The statistic and its p-value, (1 + draws at least as extreme) / (1 + draws): Davison and Hinkley
     1997, section 4.2."""
     predicted = _predicted(noise, groups, outcomes.shape[1] - 1)
-    null = _drawn(noise, groups, predicted, draws, seed)
+    null = _drawn(noise, groups, predicted, draws, np.random.default_rng(seed))
     found = _evidence(noise, groups, predicted, np.concatenate([outcomes[None], null]))
     return float(found[0]), float((found >= found[0] - TIE).mean())
 
 
-def _drawn(noise: _Noise, groups: _Groups, predicted: Floats, draws: int, seed: int) -> Indices:
+def _drawn(
+    noise: _Noise, groups: _Groups, predicted: Floats, draws: int, random: np.random.Generator
+) -> Indices:
     """Outcomes of an unchanged backend, (draws, groups, outcomes)."""
-    random = np.random.default_rng(seed)
     moods = random.choice(len(MOODS), draws, p=noise.moods)
     shares = (predicted / predicted.sum(axis=1, keepdims=True)).transpose(2, 0, 1)
     return random.multinomial(groups.size, shares[moods])
@@ -251,3 +279,64 @@ def _flipped(noise: _Noise, groups: _Groups, outcomes: Indices) -> tuple[int, in
     rate = noise.rates @ RATES
     none, every = outcomes[:, 0], outcomes[np.arange(len(rate)), groups.trials]
     return int(none[rate >= SURE].sum()), int(every[rate <= 1 - SURE].sum())
+
+
+# What would be seen
+
+
+class _Look(NamedTuple):
+    """A look at made-up nights, some cases healthy, some broken: both are the trials that pass, (draws,
+    cases). Evidence above `limit` rejects."""
+
+    groups: _Groups
+    predicted: Floats
+    healthy: Indices
+    broken: Indices
+    limit: float
+
+
+class _Rehearsal(NamedTuple):
+    """All looks. `turn`: when each case breaks, (draws, cases); `sure`: how many cases can."""
+
+    noise: _Noise
+    group: Indices
+    turn: Indices
+    sure: int
+    looks: tuple[_Look, ...]
+
+    def power(self, cases: int) -> float:
+        """How often all looks reject when that many cases are broken."""
+        seen = [self._rejects(look, self.turn < cases) for look in self.looks]
+        return float(np.all(seen, axis=0).mean())
+
+    def _rejects(self, look: _Look, broken: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        passed = np.where(broken, look.broken, look.healthy)
+        outcomes = _tallied(self.group, passed, look.predicted.shape[1] - 1)
+        return np.asarray(_evidence(self.noise, look.groups, look.predicted, outcomes) - TIE > look.limit)
+
+
+def _rehearsed(nights: Floats, trials: int, draws: int, seed: int) -> _Rehearsal:
+    random, cases = np.random.default_rng(seed), nights.shape[1]
+    groups, group = _grouped(nights[-RECENT:], np.ones(cases, dtype=np.int64))
+    noise = _Noise(_rates(groups), _moods(nights))
+    sure = (noise.rates @ RATES >= SURE)[group]
+    turn = np.where(sure, random.random((draws, cases)), 1).argsort(axis=1).argsort(axis=1)
+    below = random.random((draws, cases, 1)) > noise.rates.cumsum(axis=1)[group, :-1]
+    rates = logit(RATES)[below.sum(axis=2)]
+    tonight, later = MOODS[random.choice(len(MOODS), (2, draws, 1), p=noise.moods)]
+    looks = tuple(
+        _look(noise, groups, expit(rates + mood), asked, level, random)
+        for mood, asked, level in zip((tonight, tonight, later), (1, trials, trials), LEVELS, strict=True)
+    )
+    return _Rehearsal(noise, group, turn, int(sure.sum()), looks)
+
+
+def _look(
+    noise: _Noise, groups: _Groups, rates: Floats, trials: int, level: float, random: np.random.Generator
+) -> _Look:
+    groups = groups._replace(trials=np.full_like(groups.size, trials))
+    predicted = _predicted(noise, groups, trials)
+    null = _evidence(noise, groups, predicted, _drawn(noise, groups, predicted, 999, random))
+    limit = float(np.sort(null)[-round(level * 1000)])
+    broken = random.binomial(trials, BROKEN_PASSES, rates.shape)
+    return _Look(groups, predicted, random.binomial(trials, rates), broken, limit)
