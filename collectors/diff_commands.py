@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from collectors.arguments import NO_ANSWER, Refused, existing
+from collectors.arguments import NO_ANSWER, Refused
 from collectors.commands import Json, database, print_json
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ def diff(
     from store import queries
 
     with database() as db:
-        for row in queries.runs(db, ids=existing(db, [before, after])):
-            if row.environment_id is None:
-                raise Refused(f"run {row.id} is {row.status}: what it ran on is not recorded", NO_ANSWER)
-        found = queries.changes_between(db, before, after)
+        try:
+            found = queries.changes_between(db, before, after)
+        except queries.NothingToCompare as error:
+            raise Refused(str(error), NO_ANSWER) from None
     print_json(_document(found)) if json else typer.echo("\n".join(_lines(found)))
 
 

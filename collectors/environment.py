@@ -130,7 +130,11 @@ def git_revision(directory: Path) -> dict[str, Any]:
     told = {"revision": header.get("branch.oid", ""), "branch": header.get("branch.head", "")}
     if all(line.startswith("#") for line in lines):
         return {**told, "changed": False}
-    return {**told, "changed": True, "diff": sha256(_git(directory, "diff", "HEAD") or said).hexdigest()}
+    return {**told, "changed": True, "diff": _hash(_git(directory, "diff", "HEAD") or said)}
+
+
+def _hash(text: bytes) -> str:
+    return sha256(text).hexdigest()[:12]
 
 
 def _git(directory: Path, *arguments: str) -> bytes | None:

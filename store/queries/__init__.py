@@ -3,6 +3,7 @@ objects. Every function raises `DatabaseError` when the file cannot be read, and
 that is not known."""
 
 from store.queries.changes import (
+    NothingToCompare,
     RunChanges,
     changes_between,
 )
@@ -161,6 +162,7 @@ __all__ = [
     "LostCase",
     "MarkRow",
     "MutantRow",
+    "NothingToCompare",
     "Outcome",
     "OverviewRow",
     "Rolled",

@@ -12,6 +12,10 @@ from store.queries.runs import RunRow, environment, run
 from store.queries.series import MarkRow, marks
 
 
+class NothingToCompare(StoreError):
+    """There is no such run, or what it ran on is not recorded."""
+
+
 class RunChanges(NamedTuple):
     before: RunRow
     after: RunRow
@@ -20,8 +24,8 @@ class RunChanges(NamedTuple):
 
 def changes_between(db: Database, before: int, after: int, good: Collection[int] = ()) -> RunChanges:
     """What differs between two runs, the marks between their starts among it. `good` are runs that nothing
-    was wrong with: what changed from one of them to the next is suspected last. Raises `StoreError` for an
-    unknown run, and for one whose environment is not recorded."""
+    was wrong with: what changed from one of them to the next is suspected last. Raises
+    `NothingToCompare`."""
     old, new = _known(db, before), _known(db, after)
     in_order = sorted((_known(db, run_id) for run_id in good), key=lambda row: (row.started_at, row.id))
     harmless = moved_among(_side(db, row) for row in in_order)
@@ -32,15 +36,15 @@ def changes_between(db: Database, before: int, after: int, good: Collection[int]
 def _known(db: Database, run_id: int) -> RunRow:
     found = run(db, run_id)
     if found is None:
-        raise StoreError(f"no run {run_id}; memtrend runs lists them")
+        raise NothingToCompare(f"no run {run_id}; memtrend runs lists them")
     return found
 
 
 def _side(db: Database, row: RunRow) -> dict[str, Any]:
     if row.environment_id is None:
-        raise StoreError(f"run {row.id} is {row.status}: what it ran on is not recorded")
-    suite = {"name": row.suite, "version": row.suite_version}
-    return {**environment(db, row.environment_id), "suite": suite, "scorer": row.scorer, "meta": row.meta}
+        raise NothingToCompare(f"run {row.id} is {row.status}: what it ran on is not recorded")
+    own = {"suite": f"{row.suite} {row.suite_version}", "scorer": row.scorer, "meta": row.meta}
+    return {**environment(db, row.environment_id), **own}
 
 
 def _marks_between(db: Database, one: RunRow, other: RunRow) -> list[MarkRow]:

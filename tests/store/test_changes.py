@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from store import queries, writes
 from store.changes import PLAIN_KINDS, Change, changes, git_range, moved_among, sentence, title
-from store.errors import StoreError
 from tests.store.seeding import START
 
 OLD = {
@@ -24,7 +23,7 @@ OLD = {
     },
     "config": {"type": "mem0", "config": {"top_k": 5, "custom_prompt": "Be kind."}},
     "git": {"revision": "1" * 40, "branch": "main", "changed": False},
-    "suite": {"name": "golden", "version": "d4"},
+    "suite": "golden d4",
     "scorer": "4",
     "meta": {"build": "411"},
 }  # fmt: skip
@@ -39,7 +38,7 @@ NEW = {
     },
     "config": {"type": "mem0", "config": {"top_k": 9, "custom_prompt": "Be brief."}},
     "git": {"revision": "2" * 40, "branch": "main", "changed": False},
-    "suite": {"name": "golden", "version": "d5"},
+    "suite": "golden d5",
     "scorer": "5",
     "meta": {"build": "412"},
 }  # fmt: skip
@@ -77,7 +76,7 @@ def test_every_kind():
     assert [change.name for change in found.container] == ["image"]
     assert told(found.configuration) == [("config.top_k", 5, 9)]
     assert told(found.backend) == [("keyword_search", "on", "off")]
-    assert told(found.suite) == [("version", "d4", "d5")]
+    assert told(found.suite) == [("suite", "golden d4", "golden d5")]
     assert told(found.scorer) == [("scorer", "4", "5")]
     assert told(found.system) == [("python", "3.11.2", "3.11.4")]
     assert told(found.meta) == [("build", "411", "412")]
@@ -90,7 +89,7 @@ def test_the_order_of_suspects():
     assert [change.name for change in changes(OLD, NEW).suspects] == [
         *("mem0ai", "keyword_search", "server", "image", "openai", "tenacity"),
         *("llm.model", "embedder.model_sha256", "config.custom_prompt", "extraction_prompt", "judge"),
-        *("version", "scorer", "config.top_k", "git", "streamlit", "torch", "python", "build"),
+        *("suite", "scorer", "config.top_k", "git", "streamlit", "torch", "python", "build"),
     ]
 
 
@@ -217,6 +216,15 @@ def test_between_two_runs(db, nights):
     assert not found.changes.suite
 
 
+def test_another_version_of_the_suite(db, seed, nights):
+    """Questions that changed, and a scorer that did, are changes as any other."""
+    content = {"packages": {"mem0ai": "1.3", "numpy": "2.2"}}
+    given = {"environment_id": writes.register_environment(db, content), "scorer_version": "2"}
+    changed = seed.run(seed.suite(cases={"a": "2"}), [], cases=["a"], day=4, meta={"night": "3"}, **given)
+    found = queries.changes_between(db, nights[3], changed).changes
+    assert told(found.suspects) == [("suite", "golden a1-b1-c1-d1", "golden a2"), ("scorer", "1", "2")]
+
+
 def test_good_runs_speak_for_what_moved(db, nights):
     """What moved from one good run to the next is suspected last, whatever the order they are named in; what
     moved to a run that is not known to be good speaks for nothing."""
@@ -241,8 +249,8 @@ def test_marks_between(db, nights):
 
 def test_nothing_to_compare(db, seed, nights):
     """A run that there is not, and one whose environment is not recorded, are named."""
-    with pytest.raises(StoreError, match="no run 99"):
+    with pytest.raises(queries.NothingToCompare, match="no run 99"):
         queries.changes_between(db, nights[0], 99)
     bare = seed.run(seed.suite(), [], status="void", day=4)
-    with pytest.raises(StoreError, match=f"run {bare} is void: what it ran on is not recorded"):
+    with pytest.raises(queries.NothingToCompare, match=f"run {bare} is void: what it ran on is not recorded"):
         queries.changes_between(db, nights[0], bare)
