@@ -85,7 +85,6 @@ def test_what_is_missing_is_dropped_and_counted():
     low, high = _scipys(holed[~np.isnan(holed)])
     assert (whole.n, whole.dropped, part.n, part.dropped) == (200, 0, 150, 50)
     assert (part.low, part.high) == pytest.approx((low, high), abs=0.1 * (high - low))
-    assert whole[:2] == bca(values[np.lexsort((holed, values))][:, None])[0][:2]
 
 
 def test_sizes_make_it_a_ratio():

@@ -95,7 +95,7 @@ def _coverage(values: Floats, labels: Indices) -> float:
 
 
 def test_cr1_covers_where_independence_does_not():
-    """10 clusters x 20, a fifth of the variance shared: CR1 holds 95 %, cases taken as independent far less."""
+    """10 clusters x 20, a fifth of the variance shared: CR1 holds 95 %, independent cases far less."""
     random = np.random.default_rng(6)
     values = np.stack([_conversations(random, 10, 20, 0.2).ravel() for _ in range(1500)])
     assert _coverage(values, np.repeat(np.arange(10), 20)) == pytest.approx(0.95, abs=0.015)
