@@ -98,13 +98,13 @@ def changes(
     for change in _found(before, after):
         by_kind[change.kind].append(change._replace(moved_before=change.path in harmless))
     found = [change for kind in by_kind.values() for change in kind]
-    own = {**before.get("of_backend", {}), **after.get("of_backend", {})}
+    places = _places(before, after)
     return Changes(
         packages=_sorted_out(by_kind["packages"]),
         **{kind: tuple(by_kind[kind]) for kind in PLAIN_KINDS},
         git=next(iter(by_kind["git"]), None),
         marks=tuple(marks),
-        suspects=tuple(sorted(found, key=lambda change: _suspicion(change, own))),
+        suspects=tuple(sorted(found, key=lambda change: _suspicion(change, places))),
     )
 
 
@@ -173,13 +173,15 @@ def _sorted_out(packages: Iterable[Change]) -> Packages:
     )
 
 
-def _suspicion(change: Change, own: Mapping[str, Mapping[str, Any]]) -> tuple[bool, int, str, str]:
-    """`own` are the backend's packages, each with those it requires."""
-    place = change.kind
-    if place == "packages" and change.name in own:
-        place = "own package"
-    elif place == "packages" and any(change.name in required for required in own.values()):
-        place = "dependency"
+def _places(*sides: Mapping[str, Any]) -> dict[str, str]:
+    """Package -> how near to the backend it stands, for those that are of it on either side."""
+    trees = [side.get("of_backend", {}) for side in sides]
+    required = {name: "dependency" for tree in trees for names in tree.values() for name in names}
+    return required | {name: "own package" for tree in trees for name in tree}
+
+
+def _suspicion(change: Change, places: Mapping[str, str]) -> tuple[bool, int, str, str]:
+    place = places.get(change.name, change.kind) if change.kind == "packages" else change.kind
     return change.moved_before, _SUSPECTED.index(place), change.name, change.path
 
 

@@ -14,7 +14,7 @@ from tests.store.seeding import START
 
 OLD = {
     "packages": {"mem0ai": "1.0.5", "openai": "2.1", "streamlit": "1.67", "torch": "2.5"},
-    "of_backend": {"mem0ai": {"openai": {}}},
+    "of_backend": {"mem0ai": {"openai": {}, "torch": {}}},
     "python": "3.11.2",
     "backend": {
         "mem0ai": "1.0.5", "embedder": "minilm", "embedder.model_sha256": "a" * 64, "llm.model": "gpt-4o",
@@ -87,9 +87,9 @@ def test_the_order_of_suspects():
     """The backend's own package comes first, then what it tells of itself and requires, then models and
     prompts, then the rest; a version told twice stands there once."""
     assert [change.name for change in changes(OLD, NEW).suspects] == [
-        *("mem0ai", "keyword_search", "server", "image", "openai", "tenacity"),
+        *("mem0ai", "keyword_search", "server", "image", "openai", "tenacity", "torch"),
         *("llm.model", "embedder.model_sha256", "config.custom_prompt", "extraction_prompt", "judge"),
-        *("suite", "scorer", "config.top_k", "git", "streamlit", "torch", "python", "build"),
+        *("suite", "scorer", "config.top_k", "git", "streamlit", "python", "build"),
     ]
 
 
