@@ -1,9 +1,9 @@
 """When did the level of a series of runs change? One detector, two operating points.
 
-The noise of a run is taken from differences between runs, robust against the very changes that are looked for.
-Outliers are replaced. The best of all segmentations is found at one penalty a change, the penalty raised by what
-noise and autocorrelation add to the evidence; then once more, with the autocorrelation about the levels just found.
-The penalties were fixed on simulated series: docs/decisions/0008-change-points.md.
+The noise of a run is taken from differences between runs, robust against the very changes that are looked
+for. Outliers are replaced. The best of all segmentations is found at one penalty a change, the penalty raised
+by what noise and autocorrelation add to the evidence; then once more, with the autocorrelation about the
+levels just found. The penalties were fixed on simulated series: docs/decisions/0008-change-points.md.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from store.stats.segments import Floats, Indices, binomial, gained, partition, residuals, squared_error
+from store.stats.intervals import Floats, Indices
+from store.stats.segments import binomial, gained, partition, residuals, squared_error
 
 NEEDED = 10
 """Runs: fewer allow no estimate of the noise at the lags below."""
@@ -29,32 +30,33 @@ OUTLYING = 4.0
 """Standard deviations from the median of five runs beyond which a run is replaced by that median."""
 USUAL_RHO, TRUSTED = 0.15, 20
 """Below TRUSTED runs the estimated autocorrelation is drawn towards the usual one."""
+RHO_RANGE = (0.1, 0.95)
+"""An estimate below .1 may well be of .1, or more: to believe it costs more in false alarms than it finds."""
 APART = 5
 """Runs between two dates of what is still one change."""
 
 
 class Penalty(NamedTuple):
-    """Evidence that a change must bring, in a series of 90 runs: pass counts, values, and what is added for each
-    e-fold of its length, since a longer series offers more places for a change that is none."""
+    """Evidence that a change must bring in a series of 90 runs, and what is added for each e-fold of its
+    length: a longer series offers more places for a change that is none."""
 
-    counts: float
-    values: float
+    usual: float
     growth: float
 
-    def of(self, n: int, counted: bool) -> float:
-        return (self.counts if counted else self.values) + self.growth * log(n / 90)
+    def of(self, n: int) -> float:
+        return self.usual + self.growth * log(n / 90)
 
 
-RETROSPECTIVE = Penalty(counts=8.25, values=8.75, growth=1.35)
-ONLINE = Penalty(counts=11.75, values=12.75, growth=0.0)
+RETROSPECTIVE = Penalty(usual=7.75, growth=1.35)
+ONLINE = Penalty(usual=11.75, growth=0.0)
 
 
 class Change(NamedTuple):
-    """From run `index` on the level is `after`, not `before` (means of the runs, in their unit). `evidence`: twice
-    the log likelihood ratio of two levels against one, over the noise; chi-squared with 1 degree of freedom
-    if date and noise were known beforehand."""
+    """From run `index` on the level is `after`, not `before` (means of the runs, in their unit). `evidence`:
+    twice the log likelihood ratio of two levels against one, over the noise; chi-squared with 1 degree of
+    freedom if date and noise were known beforehand."""
 
-    index: int
+    index: int  # type: ignore[assignment]  # the method of that name, of all tuples, is not used
     before: float
     after: float
     evidence: float
@@ -69,9 +71,9 @@ class Level(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """Changes and levels in order of time. `noise`: standard deviation of one run about its level, in the unit of
-    the values; `rho`: autocorrelation of neighbouring runs, 0 to .95, as the evidence was divided for it.
-    Both None where `reason` says why there is none. `n` runs were used, `dropped` were missing."""
+    """Changes and levels in order of time. `noise`: standard deviation of one run about its level, in the
+    unit of the values; `rho`: autocorrelation of neighbouring runs, .1 to .95, as the evidence was divided
+    for it. Both None where `reason` says why there is none. `n` runs were used, `dropped` were missing."""
 
     points: tuple[Change, ...]
     levels: tuple[Level, ...]
@@ -84,26 +86,26 @@ class Changes(NamedTuple):
     reason: str | None = None
 
 
-def retrospective(values: Floats, counts: Floats | None = None) -> Changes:
+def retrospective(values: Floats, counts: Floats | Indices | None = None) -> Changes:
     """All changes of a series that is looked at once, as for a chart.
 
-    `values`: 1-d, one a run in order of time, NaN where the run is missing; such runs are left out, indices stay
-    those of `values`. `counts`: cases of each run, when values are shares of cases passed (0 to 1); None for
-    any other value. Raises ValueError where shapes differ or a share is none."""
+    `values`: 1-d, one a run in order of time, NaN where the run is missing; such runs are left out, indices
+    stay those of `values`. `counts`: cases of each run, when values are shares of cases passed (0 to 1); None
+    for any other value. Raises ValueError where shapes differ, a value is infinite or a share is none."""
     return _detect(values, counts, RETROSPECTIVE, "retrospective")
 
 
-def online(values: Floats, counts: Floats | None = None, reported: Iterable[int] = ()) -> Changes:
-    """What is new to a series that is looked at every night, as for an alert: `points` holds the changes more than
-    APART runs from every one `reported` (indices) before; `levels` tells of all. Otherwise as `retrospective`, at
-    a penalty that allows for looking again and again."""
+def online(values: Floats, counts: Floats | Indices | None = None, reported: Iterable[int] = ()) -> Changes:
+    """What is new to a series that is looked at every night, as for an alert: `points` holds the changes more
+    than APART runs from every one `reported` (indices) before; `levels` tells of all. Otherwise as
+    `retrospective`, at a penalty that allows for looking again and again."""
     found = _detect(values, counts, ONLINE, "online")
     return found._replace(points=tuple(one for one in found.points if _apart(one.index, reported)))
 
 
-def faded(reported: Iterable[int], values: Floats, counts: Floats | None = None) -> tuple[int, ...]:
-    """Those of the `reported` changes that the series no longer bears out: not even `retrospective`, which asks
-    for less, finds one within APART runs."""
+def faded(reported: Iterable[int], values: Floats, counts: Floats | Indices | None = None) -> tuple[int, ...]:
+    """Those of the `reported` changes that the series no longer bears out: not even `retrospective`, which
+    asks for less, finds one within APART runs."""
     standing = [one.index for one in retrospective(values, counts).points]
     return tuple(index for index in reported if _apart(index, standing))
 
@@ -113,8 +115,9 @@ def _apart(index: int, others: Iterable[int]) -> bool:
 
 
 class _Series(NamedTuple):
-    """The runs that are there. `even`: the values, shares stabilised so that the variance of a run does not hang
-    on the share; `variance` of each run of `even` and `floor`, below which no noise is believed, in its unit."""
+    """The runs that are there. `even`: the values, shares stabilised so that the variance of a run does not
+    hang on the share; `variance` of each run of `even` and `floor`, below which no noise is believed, in its
+    unit."""
 
     values: Floats
     cases: Floats | None
@@ -124,7 +127,8 @@ class _Series(NamedTuple):
 
 
 class _Noise(NamedTuple):
-    """`dispersion`: variance of a run in units of `_Series.variance`; `rho`: autocorrelation of neighbours."""
+    """`dispersion`: variance of a run in units of `_Series.variance`; `rho`: autocorrelation of
+    neighbours."""
 
     dispersion: float
     rho: float
@@ -132,13 +136,19 @@ class _Noise(NamedTuple):
 
     @property
     def lasting(self) -> float:
-        """The variance that evidence is measured in: for AR(1) the mean of many runs varies (1 + rho) / (1 - rho)
-        times as much as that of independent ones."""
-        return max(self.floor, self.dispersion * (1 + self.rho) / (1 - self.rho))
+        """The variance that evidence is measured in: under AR(1) the mean of many runs varies (1 + rho) / (1
+        - rho) times as much as that of independent ones."""
+        return max(self.floor * _lengthened(RHO_RANGE[0]), self.dispersion * _lengthened(self.rho))
 
 
-def _detect(values: Floats, counts: Floats | None, penalty: Penalty, point: str) -> Changes:
+def _lengthened(rho: float) -> float:
+    return (1 + rho) / (1 - rho)
+
+
+def _detect(values: Floats, counts: Floats | Indices | None, penalty: Penalty, point: str) -> Changes:
     values = np.asarray(values, dtype=np.float64)
+    if np.isinf(values).any():
+        raise ValueError("values are finite, or NaN where the run is missing")
     kept = np.flatnonzero(~np.isnan(values))
     series = _series(values[kept], None if counts is None else _checked(values, counts)[kept])
     method = f"optimal partitioning, {'normal' if counts is None else 'binomial'}, {point}"
@@ -147,7 +157,7 @@ def _detect(values: Floats, counts: Floats | None, penalty: Penalty, point: str)
         return nothing._replace(reason=f"fewer than {NEEDED} runs")
     if series.floor == 0:
         return nothing._replace(levels=_levels(series, [0, len(kept)], kept), reason="all values are equal")
-    return _found(nothing, series, kept, penalty.of(len(kept), counts is not None))
+    return _found(nothing, series, kept, penalty.of(len(kept)))
 
 
 def _found(nothing: Changes, series: _Series, kept: Indices, penalty: float) -> Changes:
@@ -161,8 +171,8 @@ def _found(nothing: Changes, series: _Series, kept: Indices, penalty: float) -> 
 
 
 def _segmented(series: _Series, penalty: float) -> tuple[list[int], _Noise, list[float]]:
-    """The first run of every segment and, last, the number of runs; the noise; the evidence for each change, not
-    yet divided."""
+    """The first run of every segment and, last, the number of runs; the noise; the evidence for each change,
+    not yet divided."""
     noise, n = _noise(series), len(series.values)
     tame = _tamed(series, max(noise.dispersion, noise.floor))
     fit = squared_error(tame.values) if tame.cases is None else binomial(tame.values * tame.cases, tame.cases)
@@ -182,8 +192,9 @@ def _levels(series: _Series, ends: list[int], kept: Indices) -> tuple[Level, ...
 
 
 def _sd(series: _Series, noise: _Noise) -> float:
-    """Of one run, in the unit of the values: for shares the binomial one times the root of the dispersion, at the
-    mean share with half a case added to either side, since not even a share of 1 promises that nothing varies."""
+    """Of one run, in the unit of the values: for shares the binomial one times the root of the dispersion, at
+    the mean share with half a case added to either side, since not even a share of 1 promises that nothing
+    varies."""
     dispersion = max(noise.dispersion, noise.floor)
     if series.cases is None:
         return sqrt(dispersion)
@@ -197,7 +208,7 @@ def _series(values: Floats, cases: Floats | None) -> _Series:
     return _Series(values, cases, _arcsine(values, cases), 1 / (4 * cases + 2), 1.0)
 
 
-def _checked(values: Floats, counts: Floats) -> Floats:
+def _checked(values: Floats, counts: Floats | Indices) -> Floats:
     cases = np.asarray(counts, dtype=np.float64)
     if cases.shape != values.shape:
         raise ValueError(f"counts have the shape {cases.shape}, values {values.shape}")
@@ -211,7 +222,7 @@ def _resolution(values: Floats) -> float:
     """The smallest step between values, but for what rounding leaves; 0 where all are equal."""
     steps = np.diff(np.unique(values))
     steps = steps[steps > 1e-12 * np.abs(values).max(initial=0)]
-    return float(steps.min(initial=np.inf)) if len(steps) else 0.0
+    return float(steps.min()) if len(steps) else 0.0
 
 
 def _arcsine(shares: Floats, cases: Floats) -> Floats:
@@ -228,8 +239,8 @@ def _noise(series: _Series) -> _Noise:
 
 
 def _spread(series: _Series, lag: int) -> float:
-    """Half the trimmed mean square of the differences between runs `lag` apart, over their expected variance: 1 for
-    the noise expected, less where neighbours go together."""
+    """Half the trimmed mean square of the differences between runs `lag` apart, over their expected variance:
+    1 for the noise expected, less where neighbours go together."""
     pairs = series.variance[lag:] + series.variance[:-lag]
     squares = np.sort((series.even[lag:] - series.even[:-lag]) ** 2 / pairs)
     return float(squares[: ceil(KEPT * len(squares))].mean() / KEPT_MEAN)
@@ -237,7 +248,7 @@ def _spread(series: _Series, lag: int) -> float:
 
 def _trusted(rho: float, n: int) -> float:
     trust = min(1.0, n / TRUSTED)
-    return float(np.clip(trust * rho + (1 - trust) * USUAL_RHO, 0, 0.95))
+    return float(np.clip(trust * rho + (1 - trust) * USUAL_RHO, *RHO_RANGE))
 
 
 def _tamed(series: _Series, dispersion: float) -> _Series:
@@ -251,8 +262,8 @@ def _tamed(series: _Series, dispersion: float) -> _Series:
 
 
 def _residual_rho(series: _Series, ends: list[int]) -> float:
-    """Of neighbouring residuals, with what each estimated mean takes from it, (1 + 3 rho) / n (Marriott and Pope
-    1954)."""
+    """Of neighbouring residuals, with what each estimated mean takes from it, (1 + 3 rho) / n (Marriott and
+    Pope 1954)."""
     rest = residuals(series.even / np.sqrt(series.variance), ends)
     total = float(rest @ rest)
     rho = float(rest[1:] @ rest[:-1]) / total if total > series.floor else 0.0

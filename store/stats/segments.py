@@ -6,10 +6,8 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
+from store.stats.intervals import Floats, Indices
 
 Fit = Callable[[int | slice, int | slice], Floats]
 """`fit(first, stop)`: twice the log likelihood of one level for the runs first to stop - 1, up to a term that
@@ -17,6 +15,8 @@ every segmentation shares, so that differences are likelihood ratios. Either end
 
 LEAST = 3
 """Runs in the shortest segment: fewer cannot be told from outliers."""
+TINY = 1e-300
+"""Stands for 0 in a logarithm that 0 is multiplied with."""
 
 
 def squared_error(values: Floats) -> Fit:
@@ -33,18 +33,19 @@ def squared_error(values: Floats) -> Fit:
 def binomial(passed: Floats, cases: Floats) -> Fit:
     """`passed` of `cases` in each run, the level being the share. Exact, so that shares near 0 and 1 are held
     to no normal curve."""
-    passes, asked = _running(passed), _running(cases)
+    tallies = np.stack([_running(passed), _running(cases - passed), _running(cases)], axis=1)
+    signs = np.array([2.0, 2.0, -2.0])
 
     def fit(first: int | slice, stop: int | slice) -> Floats:
-        k, m = passes[stop] - passes[first], asked[stop] - asked[first]
-        return 2 * (_x_log_x(k) + _x_log_x(m - k) - _x_log_x(m))
+        tally = tallies[stop] - tallies[first]
+        return np.asarray(tally * np.log(np.maximum(tally, TINY)) @ signs)
 
     return fit
 
 
 def partition(fit: Fit, n: int, penalty: float) -> list[int]:
-    """The first run of every segment, 0 the first of all: of all divisions of `n` >= LEAST runs into segments of
-    at least LEAST, the one whose fit, less `penalty` for each change, is greatest (optimal partitioning,
+    """The first run of every segment, 0 the first of all: of all divisions of `n` >= LEAST runs into segments
+    of at least LEAST, the one whose fit, less `penalty` for each change, is greatest (optimal partitioning,
     Jackson et al. 2005). Time grows with n squared, memory with n."""
     best = np.full(n + 1, -np.inf)
     best[0] = penalty  # the first segment is no change
@@ -58,8 +59,8 @@ def partition(fit: Fit, n: int, penalty: float) -> list[int]:
 
 
 def gained(fit: Fit, ends: list[int]) -> list[float]:
-    """For each change between neighbouring segments, what two levels fit better than one. `ends`: the first run
-    of every segment, and the number of runs."""
+    """For each change between neighbouring segments, what two levels fit better than one. `ends`: the first
+    run of every segment, and the number of runs."""
     return [
         float(fit(a, b) + fit(b, c) - fit(a, c)) for a, b, c in zip(ends, ends[1:], ends[2:], strict=False)
     ]
@@ -79,7 +80,3 @@ def _back(starts: Indices) -> list[int]:
 
 def _running(numbers: Floats) -> Floats:
     return np.concatenate([[0.0], np.cumsum(numbers)])
-
-
-def _x_log_x(x: Floats) -> Floats:
-    return np.asarray(x * np.log(np.where(x > 0, x, 1.0)))
