@@ -8,13 +8,13 @@ from __future__ import annotations
 from math import sqrt
 
 import numpy as np
-from scipy.special import ndtr, stdtrit
+from scipy.special import stdtrit
 
 from store.stats.bootstrap import RESAMPLES, bca
 from store.stats.intervals import SEED, Floats, Indices, Interval
 
 FEWEST_TO_RESAMPLE = 20
-"""Clusters from which on a bootstrap of whole clusters can be trusted; below, CR1 with t is."""
+"""Clusters from which on a bootstrap of whole clusters can be trusted."""
 
 
 def by_cluster(values: Floats, clusters: Indices) -> tuple[Floats, Floats]:
@@ -62,12 +62,5 @@ def cluster_bootstrap(
     if len(sums) < FEWEST_TO_RESAMPLE:
         reason = f"fewer than {FEWEST_TO_RESAMPLE} clusters"
         return Interval(None, None, len(values), method, level=level, reason=reason)
-    asked = _expanded(level, len(sums))
-    [found] = bca(sums[:, None], sizes, level=asked, resamples=resamples, seed=seed)
-    return found._replace(n=len(values), method=method, level=level)
-
-
-def _expanded(level: float, count: int) -> float:
-    """The level to ask of a bootstrap of few clusters, which is as narrow as a normal interval with the
-    standard deviation over n: Hesterberg 2015 (The American Statistician 69:371-386, section 4)."""
-    return float(2 * ndtr(sqrt(count / (count - 1)) * stdtrit(count - 1, (1 + level) / 2)) - 1)
+    [found] = bca(sums[:, None], sizes, level=level, resamples=resamples, seed=seed)
+    return found._replace(n=len(values), method=method)

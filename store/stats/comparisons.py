@@ -189,8 +189,9 @@ def paired_difference(
     `before` and `after`: one value a case, or cases x trials; NaN is missing, and a case that is missing on a
     side is dropped from both. `clusters`: one label a case. Pass/fail (all 0 or 1): exact McNemar and
     Newcombe's interval; other values: sign flips and BCa, below 10 cases exact ones; clusters: flips of whole
-    clusters, with CR1, from 20 clusters on with a cluster bootstrap. Where too few cases differ to resample,
-    shares show Newcombe's interval. Raises `ValueError` for sides of unequal length or infinite values."""
+    clusters and CR1, from 20 clusters on widened to what a cluster bootstrap holds. Where too few cases differ
+    to resample, shares show Newcombe's interval. Raises `ValueError` for sides of unequal length or infinite
+    values."""
     pairs = _paired(before, after, clusters)
     test, interval = _test(pairs, resamples, seed), _interval(pairs, level, resamples, seed)
     drawn = test.resamples is not None or interval.seed is not None
@@ -248,22 +249,22 @@ def _clustered(pairs: Pairs, clusters: Indices, level: float, resamples: int, se
         return Interval(None, None, n, "none", level=level, reason=reason)
     if np.count_nonzero(sums) < FEWEST_DIFFERENT:
         return _instead(pairs, level, f"fewer than {FEWEST_DIFFERENT} clusters differ", len(sums))
-    if len(sums) < FEWEST_TO_RESAMPLE:
-        found = cr1(differences, clusters, level)
-    else:
-        sign = _orientation(sums)
-        drawn = cluster_bootstrap(sign * differences, clusters, level=level, resamples=resamples, seed=seed)
-        found = _turned(drawn, sign)
+    found = cr1(differences, clusters, level)
     if found.reason is not None:
         return _instead(pairs, level, found.reason, len(sums))
-    return _joined(found, _newcombe(pairs, level)) if pairs.binary else found
+    if len(sums) >= FEWEST_TO_RESAMPLE:
+        sign = _orientation(sums)
+        drawn = cluster_bootstrap(sign * differences, clusters, level=level, resamples=resamples, seed=seed)
+        found = _outer(found, _turned(drawn, sign))._replace(method="CR1, cluster bootstrap", seed=seed)
+    return _outer(found, _newcombe(pairs, level)) if pairs.binary else found
 
 
-def _joined(found: Interval, independent: Interval) -> Interval:
-    """Clusters only widen what independent cases would show; where they are few, they may seem not to."""
-    ends = (found.low, independent.low, found.high, independent.high)
-    low = min(end for end in ends[:2] if end is not None)
-    return found._replace(low=low, high=max(end for end in ends[2:] if end is not None))
+def _outer(found: Interval, other: Interval) -> Interval:
+    """What either holds. CR1 is too narrow where all differences have one sign, BCa where they have both; and
+    clusters only widen what independent cases would show, though where they are few they may seem not to."""
+    lows = [low for low in (found.low, other.low) if low is not None]
+    highs = [high for high in (found.high, other.high) if high is not None]
+    return found._replace(low=min(lows), high=max(highs))
 
 
 def _newcombe(pairs: Pairs, level: float, independent: int | None = None) -> Interval:

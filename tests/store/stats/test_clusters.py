@@ -73,12 +73,14 @@ def test_the_bootstrap_waits_for_twenty_clusters():
     assert (found.n, found.method, found.seed, found.level) == (80, "cluster bootstrap", SEED, 0.95)
 
 
-def test_the_bootstrap_of_clusters_is_expanded_bca():
-    """It is the BCa interval of the clusters' sums at the level that makes up for how few they are."""
-    values, labels = np.random.default_rng(4).normal(size=100), np.repeat(np.arange(25), 4)
-    wanted = 2 * stats.norm.cdf(np.sqrt(25 / 24) * stats.t.ppf(0.975, 24)) - 1
-    [reference] = bca(by_cluster(values, labels)[0][:, None], np.full(25, 4.0), level=wanted, resamples=500)
-    assert cluster_bootstrap(values, labels, resamples=500)[:2] == reference[:2]
+def test_the_bootstrap_of_clusters_is_bca():
+    """It is the BCa interval of the clusters' sums over their numbers of cases."""
+    values = np.random.default_rng(4).normal(size=100)
+    labels = np.append(np.arange(80) // 4, np.arange(80, 100))
+    sums, sizes = by_cluster(values, labels)
+    [reference] = bca(sums[:, None], sizes, level=0.9, resamples=500)
+    found = cluster_bootstrap(values, labels, level=0.9, resamples=500)
+    assert found[:2] == reference[:2]
 
 
 @given(st.integers(0, 2**32 - 1))
