@@ -36,7 +36,10 @@ SPREADS = np.array([0, 0.25, 0.5, 0.75, 1, 1.5])
 SPREADS_PRIOR = np.array([0.4, 0.15, 0.15, 0.1, 0.1, 0.1])
 WORSE_BY = (2, 4, 8, 12)
 """Steps of `MOODS` by which everything may have got worse: .5, 1, 2 and 3 logits."""
-BROKEN_SHARE, BROKEN_PASSES = 0.05, 0.03
+BROKEN = ((0.05, 0.8), (0.2, 0.15), (0.6, 0.05))
+"""What share of the cases may be broken, and how likely that is: with few alone, a mood would explain a
+suite that is lost altogether better than they do."""
+BROKEN_PASSES = 0.03
 FAINTEST = 1e-12
 """No mood is impossible."""
 TIE = 1e-7
@@ -196,6 +199,7 @@ def _spreads(nights: Floats) -> Floats:
     """The posterior of the moods' standard deviation, (spreads,). Where the cases of a night vary by W, a
     mood of spread s moves its total by W s: the total varies by W + (W s)^2. A night lost to the case
     means is taken off the degrees of freedom, as in the sample variance."""
+    nights = nights[:, np.lexsort(nights)]  # no order of the cases may change a sum
     seen, count = ~np.isnan(nights), _count(nights)
     mean = np.nansum(nights, axis=0) / np.maximum(count, 1)
     within = seen @ (mean * (1 - mean) * count / np.maximum(count - 1, 1))
@@ -250,10 +254,13 @@ def _evidence(noise: _Noise, groups: _Groups, predicted: Floats, outcomes: Indic
     """ln((S_broken + S_worse) / S_unchanged) of each set of outcomes, (sets,)."""
     sets = outcomes.reshape(len(outcomes), -1).astype(float)
     unchanged = sets @ _log(predicted)
-    broken = sets @ _log((1 - BROKEN_SHARE) * predicted + BROKEN_SHARE * _broken(groups, predicted.shape[1]))
+    broken = _broken(groups, predicted.shape[1])
     worse = np.mean([np.append(noise.moods[by:], np.zeros(by)) for by in WORSE_BY], axis=0)
-    changed = np.logaddexp(_summed(broken, noise.moods), _summed(unchanged, worse))
-    return np.asarray(changed - _summed(unchanged, noise.moods))
+    changes = [_summed(unchanged, worse)]
+    for share, weight in BROKEN:
+        mixed = sets @ _log((1 - share) * predicted + share * broken)
+        changes.append(_summed(mixed, weight * noise.moods))
+    return np.asarray(np.logaddexp.reduce(changes) - _summed(unchanged, noise.moods))
 
 
 def _broken(groups: _Groups, outcomes: int) -> Floats:
