@@ -33,13 +33,27 @@ from collectors.commands import Backends, Json, Meta, Suites, Tag, database, pri
 from collectors.diff_commands import diff
 from collectors.lint_commands import lint
 from collectors.mutant_commands import mutants
+from collectors.verdict_commands import verdict
 from collectors.suite_commands import suite_app
 
 ONCE_MORE = "stopping after the step in flight; once more to stop at once"
 STATUSES = ["running", "whole", "invalid", "void", "interrupted"]
 
 ORDER = (
-    *("init", "doctor", "run", "up", "collect", "dashboard", "runs", "show", "diff", "mark", "rescore"),
+    *(
+        "init",
+        "doctor",
+        "run",
+        "up",
+        "collect",
+        "dashboard",
+        "runs",
+        "show",
+        "verdict",
+        "diff",
+        "mark",
+        "rescore",
+    ),
     *("export", "backend", "lint", "suite", "mutants", "canary"),
 )
 
@@ -66,6 +80,7 @@ app.add_typer(backend_app, name="backend")
 app.add_typer(canary_app, name="canary")
 app.add_typer(suite_app, name="suite")
 app.command()(diff)
+app.command()(verdict)
 app.command()(lint)
 app.command()(mutants)
 

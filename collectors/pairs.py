@@ -12,11 +12,12 @@ from collectors.calls import Stopped
 from collectors.configured import backend_names, plan, suite_names
 from collectors.lease import InstanceBusy
 from collectors.runner import Progress, RunOutcome, RunPlan
-from store import queries
+from store import queries, verdict_words
 from store.database import Database
 from store.errors import StoreError
 from store.hiding import redacted
 from store.settings import ScheduleSection, Settings
+from store.verdicts import plain
 
 RETRY_S = 1.0
 NOT_BEGUN = "stopped before this run began; ask for it again"
@@ -155,4 +156,12 @@ def _summary(db: Database, outcome: RunOutcome) -> str:
     if outcome.reason or rolled is None:
         return f"{head}" + (f" ({outcome.reason})" if outcome.reason else "")
     span = f"{100 * (rolled.low or 0):.1f} to {100 * (rolled.high or 0):.1f}"
-    return f"{head}, {100 * rolled.mean:.1f} % pass ({span}, n {rolled.n})"
+    return f"{head}, {100 * rolled.mean:.1f} % pass ({span}, n {rolled.n}){_verdict(outcome)}"
+
+
+def _verdict(outcome: RunOutcome) -> str:
+    """What is news: nothing where nothing changed, or nothing can be told yet."""
+    if outcome.verdict is None or outcome.verdict.verdict in ("unchanged", "cannot_tell"):
+        return ""
+    content = plain(outcome.verdict)
+    return f"; {verdict_words.badge(content).text.upper()}: {verdict_words.evidence(content)}"

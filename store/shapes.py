@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+
+from store import verdict_words
 
 if TYPE_CHECKING:
     from store.queries import CaseRow, CaseStanding, LogRow, RunRow
@@ -49,6 +51,36 @@ def case(row: CaseRow) -> dict[str, Any]:
         "failure": row.failure,
         "passes": row.passes,
         "trials": row.trials,
+    }
+
+
+def verdict(content: Mapping[str, Any], suspects: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """`content`: the evidence as the record keeps it; `suspects`: {name, old, new}, likeliest first.
+    `interval` is of the difference of the pass rates; None where there is none."""
+    difference = content["difference"]
+    told = (
+        "verdict",
+        "stage",
+        "provisional",
+        "lost",
+        "gained",
+        "critical",
+        "blind_spot",
+        "drift",
+        "moved",
+        "leak",
+    )
+    return {
+        **{name: content[name] for name in told},
+        "evidence": verdict_words.evidence(content),
+        "reason": content["reason"],
+        "interval": [difference["low"], difference["high"]] if difference else None,
+        "difference": difference,
+        "beats_dense": content["beats_dense"],
+        "looks": content["looks"],
+        "baseline": content["baseline"],
+        "anchor": content["anchor"],
+        "suspects": list(suspects),
     }
 
 

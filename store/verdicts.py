@@ -7,21 +7,27 @@ much worse is it for questions like these: the paired difference with its interv
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from store.answers import Flags, Table, constant, longest_stretch, mean
 from store.metrics import METRICS
 from store.queries.policy import TRIAL_RUNS
-from store.queries.verdicts import AskedCase, PassRate, ValueRow, VerdictRecord
+from store.queries.verdicts import (
+    MEASURED,
+    SCORED,
+    AskedCase,
+    PassRate,
+    VerdictRecord,
+)
 from store.records import Rollup, VerdictEntry
 from store.stats.change import LEVELS, change_test, smallest_visible_drop
-from store.stats.changepoints import online
+from store.stats.changepoints import faded, online
 from store.stats.comparisons import paired_difference
-from store.stats.intervals import SEED, Floats
-from store.stats.multiplicity import holm
+from store.stats.intervals import SEED, Floats, Indices
+from store.stats.shift import shift_test
 
 VERSION = "1"
 """Rises when the same answers may get another verdict."""
@@ -30,6 +36,9 @@ Word = Literal["better", "worse", "unchanged", "cannot_tell"]
 Stage = Literal["", "suspicion", "suspected", "confirmed", "leak"]
 Side = Literal["worse", "better"]
 
+STAGES: tuple[Stage, ...] = ("suspicion", "suspected", "confirmed")
+FAMILY = len(SCORED + MEASURED)
+"""Metrics beside the pass rate, which share the level of each look among them (Bonferroni)."""
 ENOUGH_LOST = 0.75
 """Of its trials, a case fails in so many before it counts as lost: 3 of 4."""
 SURELY = 0.9
@@ -69,13 +78,14 @@ class Difference(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """Another metric than the pass rate that changed beyond noise and beyond what is worth a word."""
+    """Another metric than the pass rate that changed beyond the spread between nights, and beyond what is
+    worth a word. `change`: in the metric's unit, or as a share of the old value where it is told so;
+    `stage`: how far the looks have come, as of the verdict itself."""
 
     metric: str
-    old: float
-    new: float
-    p: float
+    change: float
     worse: bool
+    stage: Stage
 
 
 class Leak(NamedTuple):
@@ -122,7 +132,8 @@ class Verdict(NamedTuple):
     def wants_a_look(self) -> bool:
         """Whether asking once more, at once, would settle what the first look left open. `reason` says why
         that is not done."""
-        return self.stage == "suspicion" and self.reason is None
+        open_ = [self.stage, *(one.stage for one in self.moved)]
+        return "suspicion" in open_ and self.reason is None
 
 
 def judge(record: VerdictRecord, *, deterministic: bool = False) -> Verdict:
@@ -177,7 +188,7 @@ class _Held:
 
     def __init__(self, record: VerdictRecord, deterministic: bool) -> None:
         self.record = record
-        table = _Table(record)
+        table = Table(record, record.answers)
         self.recent = table.nights(record.baseline.recent)
         self.history = table.nights(record.baseline.history)
         self.anchor = table.nights(record.baseline.anchor)
@@ -192,11 +203,11 @@ class _Held:
 
     # What is compared
 
-    def _gates(self) -> np.ndarray:
+    def _gates(self) -> Flags:
         """Cases that decide: not in quarantine, and no longer on trial; all of the former while the whole
         suite is still on trial."""
         free = np.array([not case.quarantined for case in self.record.cases], dtype=bool)
-        tried = np.array([_longest_stretch(column) >= TRIAL_RUNS for column in self.history.T], dtype=bool)
+        tried = np.array([longest_stretch(column) >= TRIAL_RUNS for column in self.history.T], dtype=bool)
         return free & tried if (free & tried).any() else free
 
     def _reason(self) -> str | None:
@@ -207,8 +218,8 @@ class _Held:
         answered = ~np.isnan(self.fresh).all(axis=0)
         if not (known & answered & self.gates).any():
             return "no case that decides was answered both now and before"
-        if known.mean() < SHARED:
-            return f"{int(known.sum())} of {len(known)} cases are known to the baseline: a series of its own"
+        if known.sum() < SHARED * known.size:
+            return f"{int(known.sum())} of {known.size} cases are known to the baseline: a series of its own"
         return None
 
     # Did it change?
@@ -238,7 +249,7 @@ class _Held:
         for look, level in zip(self.looks[1:], LEVELS[1:], strict=False):
             if look.p(side) > level:
                 return None, ""
-        return side, (("suspicion", "suspected", "confirmed"))[min(len(self.looks), 3) - 1]  # type: ignore[return-value]
+        return side, STAGES[min(len(self.looks), len(STAGES)) - 1]
 
     def _flipped(self) -> tuple[Side | None, Stage]:
         """Of a backend whose answers repeat, one look more is certainty."""
@@ -251,14 +262,16 @@ class _Held:
         """Whether the answers in hand give the lie to a backend that calls itself deterministic."""
         nights = self.recent[:, self.gates]
         steady = [rows for rows in (nights, self.fresh[:, self.gates]) if len(rows)]
-        return all(bool(_constant(rows).all()) for rows in steady)
+        return all(bool(constant(rows).all()) for rows in steady)
 
     def _turned(self, *, passing: bool) -> tuple[str, ...]:
         """Cases that surely passed (or failed) in the baseline, and did not in most fresh trials."""
-        before = _mean(self.recent) if passing else 1 - _mean(self.recent)
-        now = 1 - _mean(self.fresh) if passing else _mean(self.fresh)
+        before = mean(self.recent) if passing else 1 - mean(self.recent)
+        now = 1 - mean(self.fresh) if passing else mean(self.fresh)
         turned = self.gates & (before >= SURELY) & (now >= ENOUGH_LOST)
-        return tuple(case.name for case, is_turned in zip(self.record.cases, turned, strict=True) if is_turned)
+        return tuple(
+            case.name for case, is_turned in zip(self.record.cases, turned, strict=True) if is_turned
+        )
 
     @property
     def critical(self) -> tuple[str, ...]:
@@ -266,30 +279,32 @@ class _Held:
         return tuple(name for name in self.lost if name in names)
 
     def leak(self) -> Leak | None:
-        """The last downward step of the series, if the online detector sees one after this run."""
+        """A downward step that the online detector sees in the series now, or saw earlier and sees still."""
         series = [*self.record.series, self._rate()]
-        shares = np.array([point.passed / point.asked for point in series])
-        counts = np.array([point.asked for point in series], dtype=float)
-        ids = [point.run_id for point in series]
+        shares = np.array([point.passed / point.asked for point in series if point.asked])
+        counts = np.array([point.asked for point in series if point.asked], dtype=float)
+        ids = [point.run_id for point in series if point.asked]
         reported = [ids.index(run_id) for run_id in self.record.reported if run_id in ids]
-        found = online(shares, counts, reported=reported)
+        found = online(shares, counts, reported)
         down = [point for point in found.points if point.after < point.before]
-        if not down:
+        if down:
+            return Leak(ids[down[-1].index], down[-1].before, down[-1].after, new=True)
+        known = sorted(set(reported) - set(faded(reported, shares, counts)))
+        if not known:
             return None
-        last = down[-1]
-        new = all(abs(last.index - known) > 5 for known in reported)
-        return Leak(ids[last.index], last.before, last.after, new)
+        first = known[-1]
+        return Leak(ids[first], float(shares[:first].mean()), float(shares[first:].mean()), new=False)
 
     def _rate(self) -> PassRate:
         asked = self.first[0][~np.isnan(self.first[0])]
         run = self.record
-        return PassRate(run.run_id, run.series[-1].at if run.series else _EPOCH, float(asked.sum()), len(asked))
+        return PassRate(run.run_id, float(asked.sum()), len(asked))
 
     # How much worse?
 
     def difference(self) -> Difference:
         clusters = _clusters(self.record.cases, self.gates)
-        old, new = _mean(self.recent[:, self.gates]), _mean(self.fresh[:, self.gates])
+        old, new = mean(self.recent[:, self.gates]), mean(self.fresh[:, self.gates])
         found = paired_difference(old, new, clusters=clusters)
         both = ~np.isnan(old) & ~np.isnan(new)
         return Difference(
@@ -298,7 +313,7 @@ class _Held:
         )  # fmt: skip
 
     def drift(self) -> float | None:
-        before, now = _mean(self.anchor[:, self.gates]), self.first[0][self.gates]
+        before, now = mean(self.anchor[:, self.gates]), self.first[0][self.gates]
         apart = now - before
         return None if np.isnan(apart).all() else float(np.nanmean(apart))
 
@@ -312,13 +327,33 @@ class _Held:
     # Beside it
 
     def moved(self) -> tuple[Moved, ...]:
-        return moved(self.record)
+        """Of each metric that was told before and now; each side of each has its share of the level."""
+        metrics = sorted({row.metric for row in self.record.values})
+        found = (self._moved(name, worse) for name in metrics for worse in (True, False))
+        return tuple(one for one in found if one)
+
+    def _moved(self, name: str, worse: bool) -> Moved | None:
+        metric = METRICS[name]
+        table = Table(self.record, [row for row in self.record.values if row.metric == name])
+        nights = table.nights(self.record.baseline.recent)
+        trials = [table.trials(self.record.run_id)[:1], *(table.trials(look) for look in self.record.looks)]
+        upward = worse == (metric.better == "lower")
+        tests = [
+            shift_test(
+                nights, fresh, smallest=metric.smallest_change, upward=upward, relative=metric.relative
+            )
+            for fresh in trials
+        ]
+        agree = [test.rejects(level / FAMILY) for test, level in zip(tests, LEVELS, strict=False)]
+        if not all(agree) or tests[0].change is None:
+            return None
+        return Moved(name, tests[0].change, worse, STAGES[min(len(tests), len(STAGES)) - 1])
 
     def beats_dense(self) -> Mapping[str, str]:
         """By tag, '' for all cases: is the pass rate above that of a plain vector store?"""
         if self.record.dense is None:
             return {}
-        now = _mean(self.fresh)
+        now = mean(self.fresh)
         other = np.array([float(self.record.dense.get(case.id, np.nan)) for case in self.record.cases])
         members: dict[str, list[int]] = defaultdict(list)
         for column, case in enumerate(self.record.cases):
@@ -329,10 +364,8 @@ class _Held:
     # Put together
 
     def nothing_to_tell(self) -> Verdict:
-        return self._as(
-            "cannot_tell", "", accepted=True, reason=self.reason, difference=None, blind_spot=None, drift=None,
-            moved=(), leak=None,
-        )  # fmt: skip
+        untold = dict.fromkeys(("difference", "blind_spot", "drift", "leak"))
+        return self._as("cannot_tell", "", accepted=True, reason=self.reason, moved=(), **untold)
 
     def verdict(self, word: Word, stage: Stage, leak: Leak | None) -> Verdict:
         at_rest = word == "unchanged"
@@ -373,59 +406,7 @@ class _Held:
         )
 
 
-class _Table:
-    """Answers by run as arrays of 1, 0 and NaN (no answer), a column a case."""
-
-    def __init__(self, record: VerdictRecord) -> None:
-        self.columns = {case.id: column for column, case in enumerate(record.cases)}
-        self.prime = frozenset(record.baseline.primed)
-        self.rows: dict[tuple[int, int], Floats] = {}
-        for answer in record.answers:
-            column = self.columns.get(answer.case_id)
-            if column is not None and answer.passed is not None:
-                row = self.rows.setdefault((answer.run_id, answer.trial), self._empty())
-                row[column] = float(answer.passed)
-
-    def _empty(self) -> Floats:
-        return np.full(len(self.columns), np.nan)
-
-    def nights(self, run_ids: Iterable[int]) -> Floats:
-        """The first trial of each run, and every trial of one that primed the baseline."""
-        return self._stacked(
-            key for run_id in run_ids for key in self._keys(run_id) if key[1] == 1 or run_id in self.prime
-        )
-
-    def trials(self, run_id: int) -> Floats:
-        return self._stacked(self._keys(run_id))
-
-    def _keys(self, run_id: int) -> list[tuple[int, int]]:
-        return sorted(key for key in self.rows if key[0] == run_id)
-
-    def _stacked(self, keys: Iterable[tuple[int, int]]) -> Floats:
-        found = [self.rows[key] for key in keys]
-        return np.stack(found) if found else np.empty((0, len(self.columns)))
-
-
-def _mean(rows: Floats) -> Floats:
-    """Of each column, over what was answered; NaN where nothing was."""
-    known = ~np.isnan(rows)
-    total = known.sum(axis=0)
-    return np.where(total > 0, np.nansum(rows, axis=0) / np.maximum(total, 1), np.nan)
-
-
-def _constant(rows: Floats) -> np.ndarray:
-    """Columns that hold one answer only, or none."""
-    lowest = np.where(np.isnan(rows), np.inf, rows).min(axis=0)
-    highest = np.where(np.isnan(rows), -np.inf, rows).max(axis=0)
-    return lowest >= highest
-
-
-def _longest_stretch(column: Floats) -> int:
-    """The longest row of equal answers."""
-    return max((sum(1 for _ in group) for _, group in groupby(column[~np.isnan(column)])), default=0)
-
-
-def _clusters(cases: Sequence[AskedCase], gates: np.ndarray) -> np.ndarray | None:
+def _clusters(cases: Sequence[AskedCase], gates: Flags) -> Indices | None:
     """A number for each case that decides; None where every case stands for itself."""
     if not any(case.cluster for case in cases):
         return None

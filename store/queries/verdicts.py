@@ -1,4 +1,4 @@
-"""Is it worse: what a verdict is reached from, what was said of runs, and what people decided about baselines."""
+"""Is it worse: what a verdict is reached from, what was said of runs, and decided about baselines."""
 
 from __future__ import annotations
 
@@ -39,13 +39,12 @@ class AskedCase(NamedTuple):
 
 
 class AnswerRow(NamedTuple):
-    """`passed` None: an error, or not applicable."""
+    """`value`: 1 for passed, 0 for lost, None for an error and for what does not apply."""
 
     run_id: int
     case_id: int
     trial: int
-    passed: bool | None
-    error: bool
+    value: float | None
 
 
 class ValueRow(NamedTuple):
@@ -60,14 +59,13 @@ class PassRate(NamedTuple):
     """Cases passed of cases asked in a whole run."""
 
     run_id: int
-    at: datetime
     passed: float
     asked: int
 
 
 class VerdictRecord(NamedTuple):
     """All that a verdict of a run is reached from. `looks`: the runs that asked again, oldest first;
-    `answers`: of the run, its looks and its baseline; `dense`: case id -> passed, of the newest whole run of
+    `answers`: of the run, its looks and its baseline; `dense`: case id -> 1 or 0, of the newest whole run of
     a plain vector store on the suite, None where there is none; `series`: the pass rates of all whole runs
     up to this one, since the baseline began; `reported`: runs at which an earlier verdict saw a slow leak."""
 
@@ -79,7 +77,7 @@ class VerdictRecord(NamedTuple):
     baseline: Baseline
     answers: list[AnswerRow]
     values: list[ValueRow]
-    dense: Mapping[int, bool] | None
+    dense: Mapping[int, float] | None
     series: list[PassRate]
     reported: frozenset[int]
 
@@ -143,11 +141,12 @@ class _Run(NamedTuple):
 def _run(connection: Connection, run_id: int) -> _Run | None:
     query = _nights().where(m.run.c.id == run_id, m.run.c.subset == "")
     row = connection.execute(query).first()
-    return row and _Run(row.suite_id, row.suite, row.backend_id, row.backend, _night(row))
+    return None if row is None else _Run(row.suite_id, row.suite, row.backend_id, row.backend, _night(row))
 
 
 def _nights() -> sa.Select[Any]:
-    last = sa.select(sa.func.max(m.verdict.c.id)).where(m.verdict.c.run_id == m.run.c.id).scalar_subquery()
+    said = m.verdict.alias("said")
+    last = sa.select(sa.func.max(said.c.id)).where(said.c.run_id == m.run.c.id).scalar_subquery()
     return (
         sa.select(
             m.run.c.id, m.run.c.started_at, m.run.c.trigger, m.run.c.suite_id, m.run.c.backend_id,
@@ -230,19 +229,21 @@ def _answers(connection: Connection, run_ids: Collection[int]) -> list[AnswerRow
     """By the scorer in force of each run."""
     result, score = m.case_result.c, m.score.c
     query = (
-        sa.select(result.run_id, result.case_id, result.trial, result.status, score.value)
+        sa.select(result.run_id, result.case_id, result.trial, score.value)
         .join(m.run, m.run.c.id == result.run_id)
         .outerjoin(
             m.score,
             sa.and_(
-                score.case_result_id == result.id, score.metric_id == PASS, score.scorer_id == m.run.c.scorer_id
+                score.case_result_id == result.id,
+                score.metric_id == PASS,
+                score.scorer_id == m.run.c.scorer_id,
             ),
         )
         .where(result.run_id.in_(run_ids))
     )
     return [
-        AnswerRow(run_id, case_id, trial, None if value is None else value > 0.5, status == "error")
-        for run_id, case_id, trial, status, value in connection.execute(query)
+        AnswerRow(run_id, case_id, trial, None if value is None else float(value > 0.5))
+        for run_id, case_id, trial, value in connection.execute(query)
     ]
 
 
@@ -251,9 +252,7 @@ def _values(connection: Connection, run_ids: Collection[int]) -> list[ValueRow]:
     scored = (
         sa.select(result.run_id, result.case_id, result.trial, score.metric_id, score.value)
         .join(m.run, m.run.c.id == result.run_id)
-        .join(
-            m.score, sa.and_(score.case_result_id == result.id, score.scorer_id == m.run.c.scorer_id)
-        )
+        .join(m.score, sa.and_(score.case_result_id == result.id, score.scorer_id == m.run.c.scorer_id))
         .where(result.run_id.in_(run_ids), score.metric_id.in_(SCORED))
     )
     rows = [
@@ -269,7 +268,7 @@ def _values(connection: Connection, run_ids: Collection[int]) -> list[ValueRow]:
     return rows
 
 
-def _dense(connection: Connection, run: _Run) -> Mapping[int, bool] | None:
+def _dense(connection: Connection, run: _Run) -> Mapping[int, float] | None:
     newest = (
         sa.select(m.run.c.id)
         .join(m.backend, m.backend.c.id == m.run.c.backend_id)
@@ -281,14 +280,14 @@ def _dense(connection: Connection, run: _Run) -> Mapping[int, bool] | None:
     run_id = connection.execute(newest).scalar()
     if run_id is None:
         return None
-    return {row.case_id: row.passed for row in _answers(connection, [run_id]) if row.passed is not None}
+    return {row.case_id: row.value for row in _answers(connection, [run_id]) if row.value is not None}
 
 
 def _series(connection: Connection, run: _Run, held_against: Baseline) -> list[PassRate]:
     """The run's own rate is not among them when it has no rollup yet: it is closing."""
     rolled, left_out = m.rollup.c, {one.run_id for one in held_against.left_out if _is_apart(one.why)}
     query = (
-        sa.select(m.run.c.id, m.run.c.started_at, rolled.mean, rolled.n)
+        sa.select(m.run.c.id, rolled.mean, rolled.n)
         .join(m.run, sa.and_(m.run.c.id == rolled.run_id, m.run.c.scorer_id == rolled.scorer_id))
         .where(rolled.backend_id == run.backend_id, rolled.suite_id == run.suite_id)
         .where(rolled.metric_id == PASS, rolled.tag == "", is_whole(), m.run.c.id != run.night.run_id)
@@ -296,7 +295,7 @@ def _series(connection: Connection, run: _Run, held_against: Baseline) -> list[P
         .order_by(m.run.c.started_at, m.run.c.id)
     )
     rows = connection.execute(query).all()
-    return [PassRate(row.id, row.started_at, row.mean * row.n, row.n) for row in rows if row.id not in left_out]
+    return [PassRate(row.id, row.mean * row.n, row.n) for row in rows if row.id not in left_out]
 
 
 def _is_apart(why: str) -> bool:
@@ -365,6 +364,8 @@ def baseline_decisions(db: Database, suite: str, backend: str) -> list[Decision]
     """What people decided about the baseline of a series, oldest first."""
     with db.read() as connection:
         ids = connection.execute(
-            sa.select(m.suite.c.id, m.backend.c.id).where(m.suite.c.name == suite, m.backend.c.name == backend)
+            sa.select(m.suite.c.id, m.backend.c.id).where(
+                m.suite.c.name == suite, m.backend.c.name == backend
+            )
         ).first()
         return _decisions(connection, *ids) if ids else []

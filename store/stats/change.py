@@ -155,9 +155,10 @@ def _answered(answers: Floats) -> NDArray[np.bool_]:
 
 def _grouped(recent: Floats, trials: Indices) -> tuple[_Groups, Indices]:
     """The groups, and which of them each case is in, (cases,). `trials`: those of each case."""
-    keys = np.array([np.nansum(recent, axis=0), _count(recent), trials], dtype=np.int64)
-    found, group, size = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
-    return _Groups(found[0], found[1], found[2], size), group.ravel()
+    sizes = (RECENT + 1, RECENT + 1, int(trials.max()) + 1)
+    keys = np.ravel_multi_index((np.nansum(recent, axis=0).astype(np.int64), _count(recent), trials), sizes)
+    found, group, size = np.unique(keys, return_inverse=True, return_counts=True)
+    return _Groups(*np.unravel_index(found, sizes), size), group
 
 
 def _tallied(group: Indices, passed: Indices, most: int) -> Indices:
@@ -180,10 +181,9 @@ def _rates(groups: _Groups) -> Floats:
     EM (Dempster, Laird and Rubin 1977)."""
     failed = groups.asked - groups.passed
     likelihood = RATES ** groups.passed[:, None] * (1 - RATES) ** failed[:, None]
-    of_kinds, share = likelihood @ KINDS.T, SEEN / SEEN.sum()
+    of_kinds, share, n = likelihood @ KINDS.T, SEEN / SEEN.sum(), SEEN.sum() + groups.size.sum()
     for _ in range(ROUNDS):
-        joint = of_kinds * share
-        share = (SEEN + (groups.size / joint.sum(axis=1)) @ joint) / (SEEN.sum() + groups.size.sum())
+        share = (SEEN + share * ((groups.size / (of_kinds @ share)) @ of_kinds)) / n
     posterior = likelihood * (share @ KINDS)
     return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
 

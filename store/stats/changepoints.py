@@ -233,9 +233,13 @@ def _arcsine(shares: Floats, cases: Floats) -> Floats:
 
 
 def _noise(series: _Series) -> _Noise:
-    dispersion = float(np.mean([_spread(series, lag) for lag in LAGS]))
-    rho = 1 - _spread(series, 1) / dispersion if dispersion else 0.0
-    return _Noise(dispersion, _trusted(rho, len(series.values)), series.floor)
+    """From runs far apart. In a short series many of those lie on two sides of a change, so there neighbours
+    count too: they tell the variance as far as the autocorrelation is known, 1 - rho = near / far."""
+    near, far = _spread(series, 1), float(np.mean([_spread(series, lag) for lag in LAGS]))
+    rho = 1 - near / far if far else 0.0
+    trust = _trust(len(series.values))
+    both = trust * near + (1 - trust) * (1 - USUAL_RHO) * far
+    return _Noise(near * far / both if both else far, _trusted(rho, len(series.values)), series.floor)
 
 
 def _spread(series: _Series, lag: int) -> float:
@@ -247,8 +251,11 @@ def _spread(series: _Series, lag: int) -> float:
 
 
 def _trusted(rho: float, n: int) -> float:
-    trust = min(1.0, n / TRUSTED)
-    return float(np.clip(trust * rho + (1 - trust) * USUAL_RHO, *RHO_RANGE))
+    return float(np.clip(_trust(n) * rho + (1 - _trust(n)) * USUAL_RHO, *RHO_RANGE))
+
+
+def _trust(n: int) -> float:
+    return min(1.0, n / TRUSTED)
 
 
 def _tamed(series: _Series, dispersion: float) -> _Series:

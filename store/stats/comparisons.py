@@ -188,10 +188,10 @@ def paired_difference(
 
     `before` and `after`: one value a case, or cases x trials; NaN is missing, and a case that is missing on a
     side is dropped from both. `clusters`: one label a case. Pass/fail (all 0 or 1): exact McNemar and
-    Newcombe's interval; other values: sign flips and BCa, below 10 cases exact ones; clusters: flips of whole
-    clusters and CR1, from 20 clusters on widened to what a cluster bootstrap holds. Where too few cases differ
-    to resample, shares show Newcombe's interval. Raises `ValueError` for sides of unequal length or infinite
-    values."""
+    Newcombe's interval; other values: sign flips and BCa, below 10 cases exact ones; clusters: flips of
+    whole clusters and CR1, from 20 clusters on widened to what a cluster bootstrap holds. Where too few cases
+    differ to resample, shares show Newcombe's interval. Raises `ValueError` for sides of unequal length or
+    infinite values."""
     pairs = _paired(before, after, clusters)
     test, interval = _test(pairs, resamples, seed), _interval(pairs, level, resamples, seed)
     drawn = test.resamples is not None or interval.seed is not None

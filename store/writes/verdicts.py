@@ -70,4 +70,6 @@ def _refuse_foreign(
     )
     known = set(connection.execute(of_it.where(m.run.c.id.in_(list(run_ids)))).scalars())
     if foreign := [run_id for run_id in run_ids if run_id not in known]:
-        raise StoreError(f"run {foreign[0]} is no whole run of {suite} on {backend}; memtrend runs lists them")
+        raise StoreError(
+            f"run {foreign[0]} is no whole run of {suite} on {backend}; memtrend runs lists them"
+        )

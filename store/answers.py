@@ -1,0 +1,67 @@
+"""Answers of many runs as arrays: a row a trial, a column a case, NaN where there is none. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from store.queries.verdicts import AnswerRow, ValueRow, VerdictRecord
+from store.stats.intervals import Floats
+
+Flags = NDArray[np.bool_]
+
+
+class Table:
+    """Answers, or one metric's values, by run as arrays: a column a case, NaN for none."""
+
+    def __init__(self, record: VerdictRecord, rows: Iterable[AnswerRow | ValueRow]) -> None:
+        self.columns = {case.id: column for column, case in enumerate(record.cases)}
+        self.prime = frozenset(record.baseline.primed)
+        self.rows: dict[tuple[int, int], Floats] = {}
+        for told in rows:
+            column = self.columns.get(told.case_id)
+            if column is not None and told.value is not None:
+                row = self.rows.setdefault((told.run_id, told.trial), self._empty())
+                row[column] = told.value
+
+    def _empty(self) -> Floats:
+        return np.full(len(self.columns), np.nan)
+
+    def nights(self, run_ids: Iterable[int]) -> Floats:
+        """The first trial of each run, and every trial of one that primed the baseline."""
+        return self._stacked(
+            key for run_id in run_ids for key in self._keys(run_id) if key[1] == 1 or run_id in self.prime
+        )
+
+    def trials(self, run_id: int) -> Floats:
+        return self._stacked(self._keys(run_id))
+
+    def _keys(self, run_id: int) -> list[tuple[int, int]]:
+        return sorted(key for key in self.rows if key[0] == run_id)
+
+    def _stacked(self, keys: Iterable[tuple[int, int]]) -> Floats:
+        found = [self.rows[key] for key in keys]
+        return np.stack(found) if found else np.empty((0, len(self.columns)))
+
+
+def mean(rows: Floats) -> Floats:
+    """Of each column, over what was answered; NaN where nothing was."""
+    known = ~np.isnan(rows)
+    total = known.sum(axis=0)
+    return np.where(total > 0, np.nansum(rows, axis=0) / np.maximum(total, 1), np.nan)
+
+
+def constant(rows: Floats) -> Flags:
+    """Columns that hold one answer only, or none."""
+    lowest = np.where(np.isnan(rows), np.inf, rows).min(axis=0)
+    highest = np.where(np.isnan(rows), -np.inf, rows).max(axis=0)
+    same: Flags = lowest >= highest
+    return same
+
+
+def longest_stretch(column: Floats) -> int:
+    """The longest row of equal answers."""
+    return max((sum(1 for _ in group) for _, group in groupby(column[~np.isnan(column)])), default=0)

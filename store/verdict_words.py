@@ -1,0 +1,144 @@
+"""Verdicts as sentences, so that pages, messages, gate and reports say the same. Pure.
+
+What comes in is the evidence as the record keeps it: `store/verdicts.py` as JSON values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+from store import words
+from store.metrics import METRICS
+
+Content = Mapping[str, Any]
+Kind = Literal["worse", "suspected", "leak", "better", "unchanged", "unknown", "provisional"]
+
+UNCHANGED = "No change seen"
+_BADGES: dict[tuple[str, str], tuple[Kind, str]] = {
+    ("worse", "suspected"): ("suspected", "Suspected"),
+    ("worse", "confirmed"): ("worse", "Worse"),
+    ("worse", "leak"): ("leak", "Slow leak"),
+    ("better", "suspected"): ("better", "Better"),
+    ("better", "confirmed"): ("better", "Better"),
+    ("cannot_tell", "suspicion"): ("unknown", "Suspicion"),
+}
+
+
+class Badge(NamedTuple):
+    """A verdict in a word or two. `kind` decides icon and colour; "unchanged" is the good state, in grey."""
+
+    kind: Kind
+    text: str
+
+
+def badge(content: Content) -> Badge:
+    found = _BADGES.get((content["verdict"], content["stage"]))
+    if found:
+        return Badge(*found)
+    if content["verdict"] == "cannot_tell":
+        return Badge("unknown", "Cannot tell")
+    if content["leak"]:
+        return Badge("leak", "Slow leak")
+    return Badge("provisional", "Provisional") if content["provisional"] else Badge("unchanged", UNCHANGED)
+
+
+def evidence(content: Content) -> str:
+    """Why the verdict is what it is, in a sentence."""
+    if content["reason"]:
+        return f"{_capital(content['reason'])}."
+    if content["stage"] == "leak":
+        return _leaked(content["leak"])
+    if content["verdict"] in ("worse", "better") or content["stage"] == "suspicion":
+        return _turned(content)
+    return _unchanged(content)
+
+
+def _turned(content: Content) -> str:
+    worse = content["verdict"] == "worse" or len(content["lost"]) >= len(content["gained"])
+    names, before, now = ("lost", "passed", "failed") if worse else ("gained", "failed", "passed")
+    n = len(content[names])
+    if not n:
+        return f"No case turned for sure, and many went {'down' if worse else 'up'} a little{_p(content, worse)}."
+    nights, cases = words.count(content["nights"], "night"), words.count(content["cases"], "case")
+    tried = _tried(sum(look["trials"] for look in content["looks"]))
+    said = f"{n} of {cases} that had {before} in {nights} {now} {tried}"
+    critical = len(content["critical"]) if worse else 0
+    return f"{said}; {words.spelled(critical)} of them critical." if critical else f"{said}."
+
+
+def _tried(trials: int) -> str:
+    """Of so many trials, how many count as all of them."""
+    return "once" if trials == 1 else f"in at least {math.ceil(0.75 * trials)} of {trials} trials"
+
+
+def _p(content: Content, worse: bool) -> str:
+    side = "p_worse" if worse else "p_better"
+    found = [look[side] for look in content["looks"] if look[side] is not None]
+    return f" (p = {found[-1]:.3g})" if found else ""
+
+
+def _leaked(leak: Content) -> str:
+    before, after = (words.amount("pass", leak[name]) for name in ("before", "after"))
+    return (
+        f"The pass rate went from {before} to {after} at run {leak['first_bad']}, as no single night showed."
+    )
+
+
+def _unchanged(content: Content) -> str:
+    nights = words.count(content["nights"], "night")
+    return f"Nothing beyond the noise of the last {nights}."
+
+
+def how_much(content: Content) -> str:
+    """ "−2.1 points (−4.0 to −0.3), n 89": the answer to the other question. "" where there is none."""
+    found = content["difference"]
+    if not found:
+        return ""
+    apart = words.difference("pass", found["old"], found["new"])
+    if found["low"] is None or found["high"] is None:
+        return f"{apart}, n {found['n']}"
+    return f"{apart} ({words.interval('pass', found['low'], found['high'])}), n {found['n']}"
+
+
+def blind_spot(content: Content) -> str:
+    """What the suite could not have seen; "" where that was not asked."""
+    if content["blind_spot"] is None:
+        return ""
+    cases = max(round(content["blind_spot"] * content["cases"]), 1)
+    return f"A loss of fewer than {words.count(cases, 'case')} of {content['cases']} could have gone unseen."
+
+
+def moved(content: Content) -> list[str]:
+    """The other metrics that changed, a phrase each: "recall time +38 % (suspected)"."""
+    return [_moved(one) for one in content["moved"]]
+
+
+def _moved(one: Content) -> str:
+    metric, sign = METRICS[one["metric"]], "+" if one["change"] > 0 else "−"
+    size = f"{abs(one['change']):.0%}".replace("%", " %") if metric.relative else _plain(one)
+    return f"{words.label(one['metric'])} {sign}{size} ({one['stage']})"
+
+
+def _plain(one: Content) -> str:
+    if METRICS[one["metric"]].unit == "share":
+        return f"{abs(one['change']) * 100:.1f} points"
+    return f"{abs(one['change']):.3g}"
+
+
+def beats_dense(content: Content, tag: str = "") -> str:
+    """yes, no, cannot tell; "" where no plain vector store was run."""
+    return str(content["beats_dense"].get(tag, ""))
+
+
+def held_against(content: Content) -> str:
+    """What the run was compared with, for the run's page."""
+    if not content["baseline"]:
+        return "nothing yet"
+    ids, nights = content["baseline"], words.count(content["nights"], "night")
+    return f"{nights} on {words.count(content['days'], 'day')} (runs {ids[0]} to {ids[-1]})"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
