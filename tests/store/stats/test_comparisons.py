@@ -247,7 +247,7 @@ CONVERSATIONS = np.random.default_rng(12).normal(np.repeat(np.random.default_rng
 
 
 def test_clusters_are_cr1_then_resampled():
-    """Below 20 clusters CR1 with t, from 20 on what it or a bootstrap of clusters holds; clusters flip whole."""
+    """Below 20 clusters CR1, from 20 on what it or a bootstrap of clusters holds; flips are of clusters."""
     few, labels = CONVERSATIONS[:60], np.repeat(np.arange(30), 6)
     found = paired_difference(np.zeros(60), few, labels[:60])
     assert (found.low, found.high) == cr1(few, labels[:60])[:2]
