@@ -158,7 +158,8 @@ def _grouped(recent: Floats, trials: Indices) -> tuple[_Groups, Indices]:
     sizes = (RECENT + 1, RECENT + 1, int(trials.max()) + 1)
     keys = np.ravel_multi_index((np.nansum(recent, axis=0).astype(np.int64), _count(recent), trials), sizes)
     found, group, size = np.unique(keys, return_inverse=True, return_counts=True)
-    return _Groups(*np.unravel_index(found, sizes), size), group
+    passed, asked, fresh = np.unravel_index(found, sizes)
+    return _Groups(passed, asked, fresh, size), group
 
 
 def _tallied(group: Indices, passed: Indices, most: int) -> Indices:
