@@ -67,6 +67,8 @@ def shift_test(
     night is then one more draw of a normal sample: its distance is t with nights - 1 degrees of freedom
     (the prediction interval for one observation: Hahn and Meeker 1991, section 4.7). Fresh trials share
     their night, so their number does not narrow it."""
+    if smallest <= 0:
+        raise ValueError(f"the smallest change worth a word must be above 0, not {smallest}")
     nights, fresh, dropped = _paired(nights[-RECENT:], fresh, relative)
     counts = len(nights), len(fresh), nights.shape[1], dropped, METHOD, None
     if not nights.size:
