@@ -65,7 +65,7 @@ def shift_test(
 
     Each case is taken against its own mean over the nights, each night as the mean of its cases. The fresh
     night is then one more draw of a normal sample: its distance is t with nights - 1 degrees of freedom
-    (the prediction interval for one observation: Hahn and Meeker 1991, section 4.7). Fresh trials share
+    (the prediction interval for one more observation: Hahn and Meeker 1991, chapter 4). Fresh trials share
     their night, so their number does not narrow it."""
     if smallest <= 0:
         raise ValueError(f"the smallest change worth a word must be above 0, not {smallest}")
