@@ -16,6 +16,7 @@ from scipy.special import ndtr, ndtri
 from store.stats.intervals import SEED, Floats, Indices, Interval
 
 RESAMPLES = 10_000
+TOO_SKEWED = "too skewed to resample"
 BATCH = 250_000
 """Numbers drawn at once: 2 MB, which the cache of a core holds; four times as many take twice as long."""
 FEWEST_CASES = 10
@@ -49,43 +50,40 @@ def bca(
 
     `totals`: cases x metrics, NaN where a case has none. `sizes`: one number above 0 a row; without it each
     is 1, which makes the ratio a mean. Rows may be whole clusters: their sums, and their numbers of cases. A
-    column with fewer than 6 values other than 0, or with no spread, has no interval."""
+    column with fewer than 6 values other than 0, without spread, or too skewed to resample, has none."""
     order = np.lexsort(totals.T)
     totals, sizes = totals[order], np.ones(len(totals)) if sizes is None else sizes[order]
     sums, counts = np.nan_to_num(totals), sizes[:, None] * ~np.isnan(totals)
-    reasons = [_unfit(column[count > 0]) for column, count in zip(sums.T, counts.T, strict=True)]
-    fit = [number for number, reason in enumerate(reasons) if reason is None]
-    ends: dict[int, Ends] = dict.fromkeys(range(len(reasons)), (None, None))
-    if fit:
-        replicates = _replicates(sums[:, fit], counts[:, fit], resamples, seed)
-        for number, drawn in zip(fit, replicates, strict=True):
-            ends[number] = _bca_ends(sums[:, number], counts[:, number], drawn, level)
-    held = np.count_nonzero(counts, axis=0)
+    rates = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
+    reasons = [_unfit(column[~np.isnan(column)]) for column in rates.T]
+    fit = [reason is None for reason in reasons]
+    drawn = iter(_replicates(sums[:, fit], counts[:, fit], resamples, seed))
     return [
-        _interval(ends[number], int(held[number]), len(totals), "BCa bootstrap", seed, level, reason)
-        for number, reason in enumerate(reasons)
+        _interval(column, count, reason or next(drawn), level, seed)
+        for column, count, reason in zip(sums.T, counts.T, reasons, strict=True)
     ]
 
 
-Ends = tuple[float | None, float | None]
-
-
-def _interval(
-    ends: Ends, n: int, of: int, method: str, seed: int, level: float, reason: str | None
-) -> Interval:
-    if ends == (None, None) and reason is None:
-        reason = "every resample lies on one side of the estimate"
-    return Interval(*ends, n, method, of - n, seed if reason is None else None, level, reason)
-
-
-def _unfit(values: Floats) -> str | None:
-    if np.count_nonzero(values) < FEWEST_DIFFERENT:
+def _unfit(rates: Floats) -> str | None:
+    if np.count_nonzero(rates) < FEWEST_DIFFERENT:
         return f"fewer than {FEWEST_DIFFERENT} values other than 0"
-    return "all values are equal" if np.ptp(values) == 0 else None
+    return "all values are equal" if np.ptp(rates) <= 1e-12 * np.abs(rates).max() else None
+
+
+def _interval(sums: Floats, counts: Floats, drawn: Floats | str, level: float, seed: int) -> Interval:
+    """`drawn`: the replicates, or the reason that there are none."""
+    n, method = int(np.count_nonzero(counts)), "BCa bootstrap"
+    ends = None if isinstance(drawn, str) else _bca_ends(sums, counts, drawn, level)
+    if ends is None:
+        reason = drawn if isinstance(drawn, str) else TOO_SKEWED
+        return Interval(None, None, n, method, len(counts) - n, None, level, reason)
+    return Interval(*ends, n, method, len(counts) - n, seed, level)
 
 
 def _replicates(sums: Floats, counts: Floats, resamples: int, seed: int) -> Floats:
     """metrics x resamples. A resample without a value says nothing: it stays at the estimate."""
+    if not sums.size:
+        return np.empty((0, resamples))
     if (counts == counts[:, :1]).all():
         counts = counts[:, :1]
     found = np.tile(sums.sum(axis=0) / counts.sum(axis=0), (resamples, 1))
@@ -97,14 +95,15 @@ def _replicates(sums: Floats, counts: Floats, resamples: int, seed: int) -> Floa
     return np.ascontiguousarray(found.T)
 
 
-def _bca_ends(sums: Floats, counts: Floats, replicates: Floats, level: float) -> Ends:
-    """The jackknife behind the acceleration is exact and in closed form: what is left without each row."""
+def _bca_ends(sums: Floats, counts: Floats, replicates: Floats, level: float) -> tuple[float, float] | None:
+    """The jackknife behind the acceleration is exact and in closed form: what is left without each row. None
+    where all replicates lie on one side of the estimate, whose bias then has no end."""
     estimate = sums.sum() / counts.sum()
     tie = 1e-12 * np.abs(replicates).max()
     below = (replicates < estimate - tie).mean() + (replicates <= estimate + tie).mean()
     bias = ndtri(below / 2)
     if not np.isfinite(bias):
-        return None, None
+        return None
     left_out = (sums.sum() - sums) / (counts.sum() - counts)
     influence = left_out.mean() - left_out
     acceleration = (influence**3).sum() / (6 * (influence**2).sum() ** 1.5)

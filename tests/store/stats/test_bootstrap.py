@@ -126,6 +126,21 @@ def test_too_little_spread_has_no_interval(values: list[float], reason: str):
     assert (found.low, found.high, found.seed, found.reason) == (None, None, None, reason)
 
 
+def test_clusters_of_equal_means_have_no_interval():
+    """Sums that differ only because the clusters do in size have no spread."""
+    sizes = np.arange(1.0, 31.0)
+    [found] = bca(0.1 * sizes[:, None], sizes)
+    assert (found.low, found.reason) == (None, "all values are equal")
+
+
+def test_a_value_beyond_all_resamples_is_told(monkeypatch: pytest.MonkeyPatch):
+    """An estimate with every resample on one side of it has a bias without end: no interval."""
+    monkeypatch.setattr(bootstrap, "resampling_weights", lambda *_: iter([np.eye(8)[[0, 0, 1]] * 8]))
+    [found] = bca(np.array([1.0, 2, 3, 4, 5, 6, 7, 90])[:, None], resamples=3)
+    assert (found.low, found.seed) == (None, None)
+    assert found.reason == "too skewed to resample"
+
+
 def test_an_unfit_column_leaves_the_others_theirs():
     """A metric without spread costs the metrics beside it nothing."""
     values = np.sort(SAMPLES[1])
