@@ -65,8 +65,8 @@ def measure(quick: bool) -> dict[str, Any]:
     histories = [(cases, mood, seed) for cases in BREAKS for mood in MOODS for seed in range(times)]
     changes = [(*one, seed) for one in _changes() for seed in range(times)]
     with _processes() as pool:
-        alarms = list(pool.map(_history, *zip(*histories, strict=True), chunksize=10))
-        seen = list(pool.map(_night_of_change, *zip(*changes, strict=True), chunksize=10))
+        alarms = list(pool.map(history, *zip(*histories, strict=True), chunksize=10))
+        seen = list(pool.map(night_of_change, *zip(*changes, strict=True), chunksize=10))
     return {
         "times": times,
         "false_alarms": _cells([(cases, mood.name) for cases, mood, _ in histories], alarms),
@@ -160,7 +160,7 @@ class Backend:
 # Whole histories
 
 
-def _history(cases: int, mood: Mood, seed: int) -> dict[str, bool]:
+def history(cases: int, mood: Mood, seed: int) -> dict[str, bool]:
     """Whether 90 nights of an unchanged backend gave an alarm, by each rule."""
     random = np.random.default_rng([seed, cases, MOODS.index(mood)])
     backend = Backend(population(cases, random), mood, random)
@@ -214,7 +214,7 @@ def _rejects(baseline: Floats, tonight: Floats, level: float) -> bool:
 # The night of a change
 
 
-def _night_of_change(cases: int, nights: int, what: str, seed: int) -> dict[str, bool]:
+def night_of_change(cases: int, nights: int, what: str, seed: int) -> dict[str, bool]:
     """Whether each rule saw the change on the night it came: ours and the test that knows, in all looks."""
     random = np.random.default_rng([seed, cases, nights, CHANGES.index(what)])
     before = population(cases, random)

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.figures import alarms
+from benchmarks.measure import Bar
+
 ROOT = Path(__file__).resolve().parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 PUBLISHED = ROOT.parent / "shared" / "data" / "locomo" / "locomo10.json"
@@ -100,6 +103,47 @@ def test_lint_tells_its_bars():
     targets = {"lint_seconds": 2.0, "pattern_seconds": 1.0, "pattern_findings": 1}
     assert {name: bar["target"] for name, bar in found.items()} == targets
     assert found["pattern_findings"]["value"] == 1
+
+
+def test_a_bar_has_a_side():
+    """A figure at its target meets the bar; beyond it, only on the side that the bar is open to."""
+    assert [Bar("at most", value, 2).met for value in (1, 2, 3)] == [True, True, False]
+    assert [Bar("at least", value, 2, at_least=True).met for value in (1, 2, 3)] == [False, True, True]
+    assert Bar("power", 0.8, 0.9, at_least=True).told == "power: 0.8 (at least 0.9): MISSED"
+
+
+def test_statistics_tells_its_bars():
+    """A part of the figures of the statistics prints its bars alone, as the other benchmarks do."""
+    done = run("statistics.py", "--only", "speed", "--quick", "--json")
+    assert done.returncode in (0, 1), done.stderr
+    assert {"value", "target", "met"} == set(next(iter(json.loads(done.stdout)["bars"].values())))
+
+
+def test_alarms_have_a_bar_for_every_cell_but_the_printed():
+    """False alarms may be at most so many, power must be at least so much; what is printed has no bar."""
+    cells = [((20, mood.name), {"ours": 0.02}) for mood in alarms.MOODS]
+    power = [((cases, 10, what), {"ours": 0.94}) for cases in (20, 30) for what in alarms.CHANGES]
+    bars = alarms.bars({"false_alarms": cells, "power": power})
+    assert [(bar.target, bar.at_least) for bar in bars] == [
+        *[(0.03, False), *[(0.1, False)] * 4],
+        *[(0.95, True), (0.9, True)],
+    ]
+    assert [bar.met for bar in bars] == [*[True] * 5, False, True]
+
+
+def test_a_history_is_the_same_twice():
+    """A simulated history is drawn from its own seed, and tells every rule's alarm."""
+    found = alarms.history(20, alarms.MOODS[0], 7)
+    assert found == alarms.history(20, alarms.MOODS[0], 7)
+    assert set(found) == {"ours", "correlated", *alarms.PEERS}
+    assert found["-3 points"]
+
+
+def test_a_night_of_change_is_seen_by_who_knows():
+    """The test that knows the truth sees nine stable cases of 180 break, and so do our three looks."""
+    found = alarms.night_of_change(180, 10, alarms.CHANGES[0], 7)
+    assert found["knowing"]
+    assert found["ours"]
 
 
 def test_locomo_reads_citations_as_they_are_meant(talk):
