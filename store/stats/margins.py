@@ -8,10 +8,10 @@ from typing import Literal, NamedTuple
 from store.stats.bootstrap import RESAMPLES
 from store.stats.comparisons import PairedDifference, paired_difference
 from store.stats.intervals import SEED, Floats, Indices, normal_quantile
+from store.stats.power import MOST_CASES
 
 MARGIN = 0.03
 """Three points: the largest loss that a migration may cost, unless the user said otherwise."""
-MOST_CASES = 100_000
 
 Verdict = Literal["better", "non_inferior", "inferior", "inconclusive"]
 
