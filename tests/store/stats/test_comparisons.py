@@ -156,7 +156,7 @@ def test_looking_every_night_keeps_the_level():
 
 @pytest.mark.parametrize(("n", "nights"), [(50, 5), (200, 2)])
 def test_a_drop_of_ten_points_is_found_within_nights(n: int, nights: int):
-    """With 15 % of the cases flaky, half of the histories alarm by the 5th night at 50 cases, the 2nd at 200."""
+    """With 15 % of the cases flaky half of the histories alarm by night 5 at 50 cases, 2 at 200."""
     random = np.random.default_rng(18)
     looks = random.multinomial(n, [0.175, 0.075, 0.75], (400, 40))
     first = [sequential_evidence(lost, gained).first for lost, gained, _ in np.moveaxis(looks, 2, 1)]
