@@ -33,8 +33,8 @@ from collectors.commands import Backends, Json, Meta, Suites, Tag, database, pri
 from collectors.diff_commands import diff
 from collectors.lint_commands import lint
 from collectors.mutant_commands import mutants
-from collectors.verdict_commands import verdict
 from collectors.suite_commands import suite_app
+from collectors.verdict_commands import verdict
 
 ONCE_MORE = "stopping after the step in flight; once more to stop at once"
 STATUSES = ["running", "whole", "invalid", "void", "interrupted"]

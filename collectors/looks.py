@@ -1,4 +1,4 @@
-"""A look more at a run that looked changed: the same questions in fresh trials, held against the same baseline."""
+"""One look more at a run: its questions in fresh trials, held against the same baseline."""
 
 from __future__ import annotations
 

@@ -9,7 +9,8 @@ class Metric(NamedTuple):
     """`id` is the number stored with a score and never changes. `better` is the direction that is good.
     `smallest_change` is the smallest difference worth a word, in the metric's own unit, or as a share of the
     old value where `relative`. `kind` decides the interval: a share (Wilson), a mean or a median
-    (bootstrap). `source`: scored from hits, rolled up from what stands in the result rows already, or told of a run."""
+    (bootstrap). `source`: scored from hits, rolled up from what stands in the result rows already, or told
+    of a run."""
 
     id: int
     name: str

@@ -60,7 +60,8 @@ def _turned(content: Content) -> str:
     names, before, now = ("lost", "passed", "failed") if worse else ("gained", "failed", "passed")
     n = len(content[names])
     if not n:
-        return f"No case turned for sure, and many went {'down' if worse else 'up'} a little{_p(content, worse)}."
+        way = "down" if worse else "up"
+        return f"No case turned for sure, but many went {way} a little{_p(content, worse)}."
     nights, cases = words.count(content["nights"], "night"), words.count(content["cases"], "case")
     tried = _tried(sum(look["trials"] for look in content["looks"]))
     said = f"{n} of {cases} that had {before} in {nights} {now} {tried}"

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from store.stats.intervals import Floats, Indices
-from store.stats.segments import binomial, gained, partition, residuals, squared_error
+from store.stats.segments import LEAST, binomial, gained, partition, residuals, squared_error
 
 NEEDED = 10
 """Runs: fewer allow no estimate of the noise at the lags below."""
@@ -37,18 +37,20 @@ APART = 5
 
 
 class Penalty(NamedTuple):
-    """Evidence that a change must bring in a series of 90 runs, and what is added for each e-fold of its
-    length: a longer series offers more places for a change that is none."""
+    """Evidence that a change must bring in a series of 90 runs: of counts, whose noise is known to be
+    binomial at least, and of values; and what is added for each e-fold of the length, since a longer series
+    offers more places for a change that is none."""
 
-    usual: float
+    counts: float
+    values: float
     growth: float
 
-    def of(self, n: int) -> float:
-        return self.usual + self.growth * log(n / 90)
+    def of(self, n: int, counted: bool) -> float:
+        return (self.counts if counted else self.values) + self.growth * log(n / 90)
 
 
-RETROSPECTIVE = Penalty(usual=7.75, growth=1.35)
-ONLINE = Penalty(usual=11.75, growth=0.0)
+RETROSPECTIVE = Penalty(counts=7.75, values=8.75, growth=1.2)
+ONLINE = Penalty(counts=11.5, values=12.75, growth=0.0)
 
 
 class Change(NamedTuple):
@@ -157,7 +159,7 @@ def _detect(values: Floats, counts: Floats | Indices | None, penalty: Penalty, p
         return nothing._replace(reason=f"fewer than {NEEDED} runs")
     if series.floor == 0:
         return nothing._replace(levels=_levels(series, [0, len(kept)], kept), reason="all values are equal")
-    return _found(nothing, series, kept, penalty.of(len(kept)))
+    return _found(nothing, series, kept, penalty.of(len(kept), counts is not None))
 
 
 def _found(nothing: Changes, series: _Series, kept: Indices, penalty: float) -> Changes:
@@ -173,7 +175,7 @@ def _found(nothing: Changes, series: _Series, kept: Indices, penalty: float) -> 
 def _segmented(series: _Series, penalty: float) -> tuple[list[int], _Noise, list[float]]:
     """The first run of every segment and, last, the number of runs; the noise; the evidence for each change,
     not yet divided."""
-    noise, n = _noise(series), len(series.values)
+    noise, n = _noise(_unsplit(series)), len(series.values)
     tame = _tamed(series, max(noise.dispersion, noise.floor))
     fit = squared_error(tame.values) if tame.cases is None else binomial(tame.values * tame.cases, tame.cases)
     first = [*partition(fit, n, penalty * noise.lasting), n]
@@ -232,14 +234,19 @@ def _arcsine(shares: Floats, cases: Floats) -> Floats:
     return np.asarray((np.arcsin(lower) + np.arcsin(upper)) / 2)
 
 
+def _unsplit(series: _Series) -> _Series:
+    """Without the greatest step there may be: in a short history a step looks like autocorrelation, and so
+    would hide itself."""
+    n, fit = len(series.even), squared_error(series.even)
+    cuts = slice(LEAST, n - LEAST + 1)
+    cut = LEAST + int((fit(0, cuts) + fit(cuts, n)).argmax())
+    return series._replace(even=residuals(series.even, [0, cut, n]))
+
+
 def _noise(series: _Series) -> _Noise:
-    """From runs far apart. In a short series many of those lie on two sides of a change, so there neighbours
-    count too: they tell the variance as far as the autocorrelation is known, 1 - rho = near / far."""
-    near, far = _spread(series, 1), float(np.mean([_spread(series, lag) for lag in LAGS]))
-    rho = 1 - near / far if far else 0.0
-    trust = _trust(len(series.values))
-    both = trust * near + (1 - trust) * (1 - USUAL_RHO) * far
-    return _Noise(near * far / both if both else far, _trusted(rho, len(series.values)), series.floor)
+    dispersion = float(np.mean([_spread(series, lag) for lag in LAGS]))
+    rho = 1 - _spread(series, 1) / dispersion if dispersion else 0.0
+    return _Noise(dispersion, _trusted(rho, len(series.values)), series.floor)
 
 
 def _spread(series: _Series, lag: int) -> float:
@@ -251,11 +258,8 @@ def _spread(series: _Series, lag: int) -> float:
 
 
 def _trusted(rho: float, n: int) -> float:
-    return float(np.clip(_trust(n) * rho + (1 - _trust(n)) * USUAL_RHO, *RHO_RANGE))
-
-
-def _trust(n: int) -> float:
-    return min(1.0, n / TRUSTED)
+    trust = min(1.0, n / TRUSTED)
+    return float(np.clip(trust * rho + (1 - trust) * USUAL_RHO, *RHO_RANGE))
 
 
 def _tamed(series: _Series, dispersion: float) -> _Series:
