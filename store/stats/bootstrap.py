@@ -17,8 +17,9 @@ from store.stats.intervals import SEED, Floats, Indices, Interval
 
 RESAMPLES = 10_000
 TOO_SKEWED = "too skewed to resample"
-BATCH = 250_000
-"""Numbers drawn at once: 2 MB, which the cache of a core holds; four times as many take twice as long."""
+BATCH = 12_500
+"""Numbers drawn at once: 100 kB, which stay in the cache of a core, in products too small for BLAS to share
+among threads that would wait for each other on a busy machine."""
 FEWEST_CASES = 10
 """Below, exact methods only."""
 FEWEST_DIFFERENT = 6
