@@ -184,7 +184,7 @@ def _ratio(
     n, method = len(before), "bootstrap of the quantile ratio"
     ratio = float(np.quantile(after, share) / np.quantile(before, share)) if n else None
     if ends is None:
-        reason = f"too few cases for an interval of the {share:g} quantile"
+        reason = f"too few independent cases for an interval of the {share:g} quantile"
         return Ratio(share, ratio, None, None, n, method, level=level, reason=reason)
     return Ratio(share, ratio, float(ends[0]), float(ends[1]), n, method, seed=seed, level=level)
 

@@ -371,7 +371,7 @@ def _quantile_ratios(
 ) -> tuple[Ratio, ...]:
     units = None if pairs.clusters is None else np.unique(pairs.clusters, return_inverse=True)[1]
     if units is not None and units.max() + 1 < FEWEST_TO_RESAMPLE:
-        units = np.zeros_like(units)
+        units = np.zeros_like(units)  # one unit, which bears no interval
     found = quantile_ratios(
         pairs.before, pairs.after, shares, units, level=level, resamples=resamples, seed=seed
     )

@@ -190,7 +190,7 @@ def test_a_quantile_out_of_reach_has_no_interval():
     values = np.arange(1.0, 74.0)
     median, far = quantile_ratios(values[:60], 2 * values[:60], resamples=100)
     assert (far.ratio, far.low, far.seed) == (pytest.approx(2), None, None)
-    assert far.reason == "too few cases for an interval of the 0.95 quantile"
+    assert far.reason == "too few independent cases for an interval of the 0.95 quantile"
     assert (median.low, median.high, median.reason) == (pytest.approx(2), pytest.approx(2), None)
     assert quantile_ratios(values, values, (0.95,), resamples=100)[0].reason is None
     assert quantile_ratios(values[:9], values[:9], (0.5,))[0].low is None
