@@ -10,7 +10,7 @@ from pathlib import Path
 from collectors.backend import BACKENDS, OPTIONS, BackendConfig
 from collectors.embedding import LOCAL
 from collectors.record import suite_record
-from collectors.runner import RunLimits, RunPlan
+from collectors.runner import Confirm, RunLimits, RunPlan
 from collectors.suite import SHIPPED, Suite, SuiteConfig, SuiteError, load
 from store import writes
 from store.database import Database
@@ -52,6 +52,19 @@ def suite_config(settings: Settings, name: str) -> SuiteConfig:
 def suite_owner(settings: Settings, name: str) -> str:
     """Those we ship belong to nobody in particular."""
     return settings.suites[name].owner if name in settings.suites else "default"
+
+
+def suite_bars(settings: Settings, name: str) -> Mapping[str, float]:
+    """What a gate asks of the suite, by metric; nothing of those we ship."""
+    return settings.suites[name].bars if name in settings.suites else {}
+
+
+def suite_confirm(settings: Settings, name: str) -> Confirm:
+    """How a suspicion about the suite is looked at again."""
+    if name not in settings.suites:
+        return Confirm()
+    section = settings.suites[name].confirm
+    return Confirm(section.trials, section.max_cost)
 
 
 def load_suite(settings: Settings, name: str, tag: str = "") -> Suite:
@@ -110,6 +123,7 @@ def plan(
         meta=meta or {},
         owner=settings.backends[backend].owner,
         suite_owner=suite_owner(settings, suite),
+        confirm=suite_confirm(settings, suite),
         limits=run_limits(settings),
         public_config=backend_public(settings, backend),
     )

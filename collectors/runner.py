@@ -26,6 +26,7 @@ from collectors.suite import Scenario, Suite, digest
 from store import queries, writes
 from store.database import Database
 from store.errors import StoreError
+from store.portable import Against
 from store.records import ClosedStatus, NewRun, Rollup
 from store.rollups import roll_up
 from store.verdicts import Verdict, drift_rollups, entry, judge
@@ -58,6 +59,7 @@ class Confirm(NamedTuple):
 class RunPlan:
     """What to run. `subset` names the tag by which the suite was narrowed, '' for the whole of it; `owner`
     is the backend's, and so the run's; `looks_at` is the run whose questions are asked once more;
+    `against` is what a run is held against in place of its baseline in the record;
     `public_config` is the backend's configuration with its secrets hidden."""
 
     suite: Suite
@@ -69,6 +71,7 @@ class RunPlan:
     owner: str = "default"
     suite_owner: str = "default"
     confirm: Confirm = Confirm()  # noqa: RUF009
+    against: Against | None = None
     looks_at: int | None = None
     limits: RunLimits = field(default_factory=RunLimits)
     public_config: Mapping[str, Any] = field(default_factory=dict)
@@ -355,7 +358,7 @@ class _Run:
     def _judged(self, money: float) -> Verdict | None:
         """Of this run, or of the one it looks at; None for a run of a part of the suite."""
         about = self.plan.looks_at or self.run_id
-        record = queries.verdict_record(self.db, about, closing=self.run_id)
+        record = queries.verdict_record(self.db, about, closing=self.run_id, against=self.plan.against)
         if record is None:
             return None
         verdict = judge(record, deterministic="deterministic" in self.instance.handle().capabilities)

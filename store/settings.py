@@ -25,6 +25,7 @@ from pydantic_settings import SettingsError as MalformedVariable
 
 from store.cron import cron_problem
 from store.hiding import SecretProblem, filled_in, hidden, read_secret, remember_secret, remember_secrets
+from store.metrics import METRICS
 from store.settings_words import is_secret, said_of, section_of
 
 PREFIX = "MEMTREND_"
@@ -74,14 +75,33 @@ class BackendSection(Section):
         return [("type", self.type), ("owner", self.owner)]
 
 
+class ConfirmSection(Section):
+    """How a suspicion is looked at again: by so many `trials` at once, and as many `after` some time, unless
+    they would cost more than `max_cost` USD."""
+
+    trials: int = Field(default=3, ge=1)
+    after: str = Field(default="2h", pattern=r"^[0-9]+[smhd]$")
+    max_cost: float | None = Field(default=None, ge=0)
+
+
 class SuiteSection(Section):
-    """A suite of the team's. `only` and `without` select cases by tag."""
+    """A suite of the team's. `only` and `without` select cases by tag; `bars`: metric -> what a gate asks for
+    at least, or at most where lower is better."""
 
     path: Path
     kind: str = "golden"
     only: list[str] = Field(default_factory=list)
     without: list[str] = Field(default_factory=list)
     owner: str = "default"
+    bars: dict[str, float] = Field(default_factory=dict)
+    confirm: ConfirmSection = Field(default_factory=ConfirmSection)
+
+    @field_validator("bars")
+    @classmethod
+    def _known_metrics(cls, bars: dict[str, float]) -> dict[str, float]:
+        if not bars.keys() <= METRICS.keys():
+            raise ValueError(f"unknown metric; known: {', '.join(METRICS)}")
+        return bars
 
 
 class ScheduleSection(Section):

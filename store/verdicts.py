@@ -101,7 +101,8 @@ class Verdict(NamedTuple):
     """`stage`: how far the looks have come; `reason`: why nothing can be told; `lost` and `gained`: cases
     that surely passed (or failed) and do not now; `drift`: pass rate less that of the anchor, on the same
     cases; `blind_spot`: the smallest share of cases whose loss this suite would have shown; `beats_dense`:
-    by tag, '' for all cases: yes, no or cannot tell; `nights`: rows of the baseline, on `days` days."""
+    by tag, '' for all cases: yes, no or cannot tell; `nights`: rows of the baseline, on `days` days;
+    `aside`: cases that were asked and decide nothing, being in quarantine or on trial."""
 
     verdict: Word
     stage: Stage
@@ -127,6 +128,7 @@ class Verdict(NamedTuple):
     deterministic: bool
     seed: int
     version: str
+    aside: tuple[str, ...] = ()
 
     @property
     def wants_a_look(self) -> bool:
@@ -398,10 +400,11 @@ class _Held:
             days=run.baseline.days,
             baseline=run.baseline.recent,
             anchor=run.baseline.anchor,
-            missing=(),
+            missing=run.missing,
             deterministic=self.deterministic,
             seed=SEED,
             version=VERSION,
+            aside=tuple(case.name for case, gates in zip(run.cases, self.gates, strict=True) if not gates),
             **told,
         )
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -75,7 +75,7 @@ def case_standings(db: Database, suite: str, backend: str | None = None) -> list
     asks; else a case is on trial until it has been stable on some backend that is no floor."""
     now = clock(db)
     with db.read() as connection:
-        decided = _decisions(connection, suite)
+        decided = _latest(connection, suite_id(connection, suite))
         names = hashes_in_force(connection, suite)
         stretches = _stretches(connection, suite, backend)
     retired = {name for name, row in decided.items() if row.state == "retired"} - names.keys()
@@ -84,9 +84,7 @@ def case_standings(db: Database, suite: str, backend: str | None = None) -> list
     ]
 
 
-def _standing(
-    case: str, stretch: int, decided: sa.Row[tuple[object, ...]] | None, now: datetime
-) -> CaseStanding:
+def _standing(case: str, stretch: int, decided: sa.Row[Any] | None, now: datetime) -> CaseStanding:
     tried: Standing = "gating" if stretch >= TRIAL_RUNS else "trial"
     if decided is None or decided.state == "released":
         return CaseStanding(case, tried, stretch)
@@ -96,19 +94,28 @@ def _standing(
     return CaseStanding(case, standing, stretch, *told)
 
 
-def _decisions(connection: Connection, suite: str) -> dict[str, sa.Row[tuple[object, ...]]]:
-    """Case -> the decision in force."""
-    state = m.case_state.c
-    query = sa.select(m.case_state).where(state.suite_id == suite_id(connection, suite)).order_by(state.id)
-    return {row.name: row for row in connection.execute(query)}
-
-
 def quarantined_cases(connection: Connection, suite_id: int, now: datetime) -> set[str]:
     """The cases whose loss is no news now, by decision."""
+    return {name for name, until in quarantines(connection, suite_id).items() if until > now}
+
+
+def quarantines(connection: Connection, suite_id: int) -> dict[str, datetime]:
+    """Case -> the end of its quarantine, be it over."""
+    return {
+        name: row.expires for name, row in _latest(connection, suite_id).items() if row.state == "quarantine"
+    }
+
+
+def retired_names(connection: Connection, suite_id: int) -> set[str]:
+    """The cases that are no longer asked, by decision."""
+    return {name for name, row in _latest(connection, suite_id).items() if row.state == "retired"}
+
+
+def _latest(connection: Connection, suite_id: int | None) -> dict[str, sa.Row[Any]]:
+    """Case -> the decision in force."""
     state = m.case_state.c
     query = sa.select(m.case_state).where(state.suite_id == suite_id).order_by(state.id)
-    latest = {row.name: row for row in connection.execute(query)}
-    return {name for name, row in latest.items() if row.state == "quarantine" and row.expires > now}
+    return {row.name: row for row in connection.execute(query)}
 
 
 def _stretches(connection: Connection, suite: str, backend: str | None) -> Mapping[str, int]:
@@ -126,7 +133,7 @@ def deleted_cases(db: Database, suite: str, asked: Collection[str]) -> list[str]
     query = sa.select(m.case.c.name).join(m.suite, m.suite.c.id == m.case.c.suite_id)
     with db.read() as connection:
         known = set(connection.execute(query.where(m.suite.c.name == suite)).scalars())
-        decided = _decisions(connection, suite)
+        decided = _latest(connection, suite_id(connection, suite))
     gone = known - set(asked)
     return sorted(name for name in gone if name not in decided or decided[name].state != "retired")
 
@@ -134,7 +141,7 @@ def deleted_cases(db: Database, suite: str, asked: Collection[str]) -> list[str]
 def retired_cases(db: Database, suite: str) -> list[str]:
     """Cases that were retired and not released since, whether or not they are still asked."""
     with db.read() as connection:
-        decided = _decisions(connection, suite)
+        decided = _latest(connection, suite_id(connection, suite))
     return sorted(name for name, row in decided.items() if row.state == "retired")
 
 

@@ -13,9 +13,10 @@ from store import models as m
 from store.baselines import Baseline, Decision, Night, baseline
 from store.database import Database
 from store.metrics import METRIC_NAMES, METRICS
+from store.portable import Against, Carried
 from store.queries.common import is_whole
 from store.queries.operation import clock
-from store.queries.policy import quarantined_cases
+from store.queries.policy import quarantined_cases, retired_names
 
 CONFIRM, CALIBRATION = "@confirm", "@calibration"
 """What a run was for that is no night of its series, in place of the tag that narrowed the suite."""
@@ -36,6 +37,7 @@ class AskedCase(NamedTuple):
     critical: bool
     cluster: str | None
     quarantined: bool
+    hash: str = ""
 
 
 class AnswerRow(NamedTuple):
@@ -67,7 +69,8 @@ class VerdictRecord(NamedTuple):
     """All that a verdict of a run is reached from. `looks`: the runs that asked again, oldest first;
     `answers`: of the run, its looks and its baseline; `dense`: case id -> 1 or 0, of the newest whole run of
     a plain vector store on the suite, None where there is none; `series`: the pass rates of all whole runs
-    up to this one, since the baseline began; `reported`: runs at which an earlier verdict saw a slow leak."""
+    up to this one, since the baseline began; `reported`: runs at which an earlier verdict saw a slow leak;
+    `missing`: cases that the baseline answered, and that are asked no more without having been retired."""
 
     run_id: int
     suite: str
@@ -80,6 +83,7 @@ class VerdictRecord(NamedTuple):
     dense: Mapping[int, float] | None
     series: list[PassRate]
     reported: frozenset[int]
+    missing: tuple[str, ...] = ()
 
 
 class VerdictRow(NamedTuple):
@@ -101,36 +105,83 @@ class VerdictRow(NamedTuple):
 # What a verdict is reached from
 
 
-def verdict_record(db: Database, run_id: int, *, closing: int | None = None) -> VerdictRecord | None:
+def verdict_record(
+    db: Database, run_id: int, *, closing: int | None = None, against: Against | None = None
+) -> VerdictRecord | None:
     """None for a run that is not in the record, or not over the whole suite. `closing`: a look whose answers
-    are all in, and which is about to end."""
+    are all in, and which is about to end; `against`: what the run is held against in place of its baseline,
+    and then of that alone, without a look at the series."""
     now = clock(db)
     with db.read() as connection:
         run = _run(connection, run_id)
         if run is None:
             return None
+        carried = against.carried if against else None
         held_against = baseline(
-            run.night, _earlier(connection, run), _decisions(connection, run.suite_id, run.backend_id)
+            run.night,
+            carried.nights if carried else earlier(connection, run),
+            against.decisions if against else decisions_of(connection, run.suite_id, run.backend_id),
         )
         looks = _looks(connection, run_id, closing)
         wanted = {run_id, *looks, *held_against.history, *held_against.anchor}
         quarantined = quarantined_cases(connection, run.suite_id, now)
-        return VerdictRecord(
+        record = VerdictRecord(
             run_id,
             run.suite,
             run.backend,
             _cases(connection, run_id, quarantined),
             looks,
             held_against,
-            _answers(connection, wanted),
+            answers_of(connection, wanted),
             _values(connection, {run_id, *looks, *held_against.recent}),
             _dense(connection, run),
-            _series(connection, run, held_against),
-            _reported(connection, run),
+            [] if against else _series(connection, run, held_against),
+            frozenset() if against else _reported(connection, run),
         )
+        before = carried.asked if carried else _asked(connection, held_against.recent)
+        gone = before - {case.name for case in record.cases} - retired_names(connection, run.suite_id)
+    record = record._replace(missing=tuple(sorted(gone)))
+    return _with_carried(record, carried, now) if carried else record
 
 
-class _Run(NamedTuple):
+def _with_carried(record: VerdictRecord, carried: Carried, now: datetime) -> VerdictRecord:
+    """With answers and decisions that came from elsewhere. A case of another hash is another question; other
+    metrics than passes do not travel."""
+    ids = {(case.name, case.hash): case.id for case in record.cases}
+    told = [
+        AnswerRow(one.run_id, ids[one.name, one.hash], one.trial, one.value)
+        for one in carried.answers
+        if (one.name, one.hash) in ids
+    ]
+    apart = carried.quarantined_at(now)
+    return record._replace(
+        cases=tuple(
+            case._replace(quarantined=case.quarantined or case.name in apart) for case in record.cases
+        ),
+        answers=record.answers + told,
+        values=[],
+        missing=tuple(name for name in record.missing if name not in carried.retired),
+    )
+
+
+def _asked(connection: Connection, run_ids: Collection[int]) -> set[str]:
+    """Names of the cases that were asked in these runs."""
+    result = m.case_result.c
+    asked = sa.select(result.case_id).where(result.run_id.in_(run_ids))
+    return set(connection.execute(sa.select(m.case.c.name).where(m.case.c.id.in_(asked))).scalars())
+
+
+def run_baseline(db: Database, run_id: int) -> Baseline | None:
+    """What a run is held against as baselines stand now; None for a run that has none."""
+    with db.read() as connection:
+        run = _run(connection, run_id)
+        if run is None:
+            return None
+        decisions = decisions_of(connection, run.suite_id, run.backend_id)
+        return baseline(run.night, earlier(connection, run), decisions)
+
+
+class Series(NamedTuple):
     suite_id: int
     suite: str
     backend_id: int
@@ -138,13 +189,15 @@ class _Run(NamedTuple):
     night: Night
 
 
-def _run(connection: Connection, run_id: int) -> _Run | None:
-    query = _nights().where(m.run.c.id == run_id, m.run.c.subset == "")
+def _run(connection: Connection, run_id: int) -> Series | None:
+    query = select_nights().where(m.run.c.id == run_id, m.run.c.subset == "")
     row = connection.execute(query).first()
-    return None if row is None else _Run(row.suite_id, row.suite, row.backend_id, row.backend, _night(row))
+    return (
+        None if row is None else Series(row.suite_id, row.suite, row.backend_id, row.backend, night_of(row))
+    )
 
 
-def _nights() -> sa.Select[Any]:
+def select_nights() -> sa.Select[Any]:
     said = m.verdict.alias("said")
     last = sa.select(sa.func.max(said.c.id)).where(said.c.run_id == m.run.c.id).scalar_subquery()
     return (
@@ -163,7 +216,7 @@ def _nights() -> sa.Select[Any]:
     )  # fmt: skip
 
 
-def _night(row: sa.Row[Any]) -> Night:
+def night_of(row: sa.Row[Any]) -> Night:
     """A run without a verdict, made before there were any, may stand in a baseline."""
     return Night(
         row.id,
@@ -179,18 +232,18 @@ def _embedder(environment: Mapping[str, Any] | None) -> Iterable[tuple[str, str]
     return [("embedder", str(known))] if known else []
 
 
-def _earlier(connection: Connection, run: _Run) -> list[Night]:
+def earlier(connection: Connection, run: Series) -> list[Night]:
     started = (m.run.c.started_at, m.run.c.id)
-    query = _nights().where(
+    query = select_nights().where(
         m.run.c.suite_id == run.suite_id,
         m.run.c.backend_id == run.backend_id,
         is_whole(),
         sa.tuple_(*started) < sa.tuple_(sa.bindparam("at", run.night.at, m.UtcDateTime), run.night.run_id),
     )
-    return [_night(row) for row in connection.execute(query)]
+    return [night_of(row) for row in connection.execute(query)]
 
 
-def _decisions(connection: Connection, suite_id: int, backend_id: int) -> list[Decision]:
+def decisions_of(connection: Connection, suite_id: int, backend_id: int) -> list[Decision]:
     made = m.baseline_change.c
     query = (
         sa.select(made.action, made.run_ids, made.reason, made.author, made.at)
@@ -218,14 +271,17 @@ def look_trigger(run_id: int) -> str:
 def _cases(connection: Connection, run_id: int, quarantined: Collection[str]) -> tuple[AskedCase, ...]:
     case = m.case.c
     asked = sa.select(m.case_result.c.case_id).where(m.case_result.c.run_id == run_id)
-    query = sa.select(case.id, case.name, case.tags, case.critical, case.cluster).where(case.id.in_(asked))
+    columns = (case.id, case.name, case.tags, case.critical, case.cluster, case.hash)
+    query = sa.select(*columns).where(case.id.in_(asked))
     return tuple(
-        AskedCase(row.id, row.name, tuple(row.tags), row.critical, row.cluster, row.name in quarantined)
+        AskedCase(
+            row.id, row.name, tuple(row.tags), row.critical, row.cluster, row.name in quarantined, row.hash
+        )
         for row in connection.execute(query.order_by(case.name))
     )
 
 
-def _answers(connection: Connection, run_ids: Collection[int]) -> list[AnswerRow]:
+def answers_of(connection: Connection, run_ids: Collection[int]) -> list[AnswerRow]:
     """By the scorer in force of each run."""
     result, score = m.case_result.c, m.score.c
     query = (
@@ -268,7 +324,7 @@ def _values(connection: Connection, run_ids: Collection[int]) -> list[ValueRow]:
     return rows
 
 
-def _dense(connection: Connection, run: _Run) -> Mapping[int, float] | None:
+def _dense(connection: Connection, run: Series) -> Mapping[int, float] | None:
     newest = (
         sa.select(m.run.c.id)
         .join(m.backend, m.backend.c.id == m.run.c.backend_id)
@@ -280,10 +336,10 @@ def _dense(connection: Connection, run: _Run) -> Mapping[int, float] | None:
     run_id = connection.execute(newest).scalar()
     if run_id is None:
         return None
-    return {row.case_id: row.value for row in _answers(connection, [run_id]) if row.value is not None}
+    return {row.case_id: row.value for row in answers_of(connection, [run_id]) if row.value is not None}
 
 
-def _series(connection: Connection, run: _Run, held_against: Baseline) -> list[PassRate]:
+def _series(connection: Connection, run: Series, held_against: Baseline) -> list[PassRate]:
     """The run's own rate is not among them when it has no rollup yet: it is closing."""
     rolled, left_out = m.rollup.c, {one.run_id for one in held_against.left_out if _is_apart(one.why)}
     query = (
@@ -303,7 +359,7 @@ def _is_apart(why: str) -> bool:
     return not why.startswith("not accepted")
 
 
-def _reported(connection: Connection, run: _Run) -> frozenset[int]:
+def _reported(connection: Connection, run: Series) -> frozenset[int]:
     earlier = sa.select(m.verdict.c.content).join(m.run, m.run.c.id == m.verdict.c.run_id)
     query = earlier.where(
         m.run.c.suite_id == run.suite_id,
@@ -368,4 +424,4 @@ def baseline_decisions(db: Database, suite: str, backend: str) -> list[Decision]
                 m.suite.c.name == suite, m.backend.c.name == backend
             )
         ).first()
-        return _decisions(connection, *ids) if ids else []
+        return decisions_of(connection, *ids) if ids else []
