@@ -28,29 +28,30 @@ KEPT_MEAN = 0.6230
 """Mean of the lowest 90 % of chi-squared with 1 degree of freedom: P(chi2_3 < q) / .9, q its .9 quantile."""
 OUTLYING = 4.0
 """Standard deviations from the median of five runs beyond which a run is replaced by that median."""
-USUAL_RHO, TRUSTED = 0.15, 20
-"""Below TRUSTED runs the estimated autocorrelation is drawn towards the usual one."""
+USUAL_RHO, WORTH = 0.3, 20
+"""The autocorrelation believed before a run is seen, as firmly as if that many runs had shown it."""
 RHO_RANGE = (0.1, 0.95)
 """An estimate below .1 may well be of .1, or more: to believe it costs more in false alarms than it finds."""
+TAKEN = 8
+"""Degrees of freedom that the greatest step of a series without a change takes with it: a mean, and its
+date."""
 APART = 5
 """Runs between two dates of what is still one change."""
 
 
 class Penalty(NamedTuple):
-    """Evidence that a change must bring in a series of 90 runs: of counts, whose noise is known to be
-    binomial at least, and of values; and what is added for each e-fold of the length, since a longer series
-    offers more places for a change that is none."""
+    """Evidence that a change must bring in a series of 90 runs, and what is added for each e-fold of its
+    length: a longer series offers more places for a change that is none."""
 
-    counts: float
-    values: float
+    usual: float
     growth: float
 
-    def of(self, n: int, counted: bool) -> float:
-        return (self.counts if counted else self.values) + self.growth * log(n / 90)
+    def of(self, n: int) -> float:
+        return self.usual + self.growth * log(n / 90)
 
 
-RETROSPECTIVE = Penalty(counts=7.75, values=8.75, growth=1.2)
-ONLINE = Penalty(counts=11.5, values=12.75, growth=0.0)
+RETROSPECTIVE = Penalty(usual=7.75, growth=1.2)
+ONLINE = Penalty(usual=12.25, growth=0.0)
 
 
 class Change(NamedTuple):
@@ -159,7 +160,7 @@ def _detect(values: Floats, counts: Floats | Indices | None, penalty: Penalty, p
         return nothing._replace(reason=f"fewer than {NEEDED} runs")
     if series.floor == 0:
         return nothing._replace(levels=_levels(series, [0, len(kept)], kept), reason="all values are equal")
-    return _found(nothing, series, kept, penalty.of(len(kept), counts is not None))
+    return _found(nothing, series, kept, penalty.of(len(kept)))
 
 
 def _found(nothing: Changes, series: _Series, kept: Indices, penalty: float) -> Changes:
@@ -175,7 +176,7 @@ def _found(nothing: Changes, series: _Series, kept: Indices, penalty: float) -> 
 def _segmented(series: _Series, penalty: float) -> tuple[list[int], _Noise, list[float]]:
     """The first run of every segment and, last, the number of runs; the noise; the evidence for each change,
     not yet divided."""
-    noise, n = _noise(_unsplit(series)), len(series.values)
+    noise, n = _noise(series), len(series.values)
     tame = _tamed(series, max(noise.dispersion, noise.floor))
     fit = squared_error(tame.values) if tame.cases is None else binomial(tame.values * tame.cases, tame.cases)
     first = [*partition(fit, n, penalty * noise.lasting), n]
@@ -234,19 +235,16 @@ def _arcsine(shares: Floats, cases: Floats) -> Floats:
     return np.asarray((np.arcsin(lower) + np.arcsin(upper)) / 2)
 
 
-def _unsplit(series: _Series) -> _Series:
-    """Without the greatest step there may be: in a short history a step looks like autocorrelation, and so
-    would hide itself."""
+def _noise(series: _Series) -> _Noise:
+    """Without the greatest step there may be: in a short history one looks like autocorrelation, and would
+    hide itself. What this takes from a series that has none is given back."""
     n, fit = len(series.even), squared_error(series.even)
     cuts = slice(LEAST, n - LEAST + 1)
     cut = LEAST + int((fit(0, cuts) + fit(cuts, n)).argmax())
-    return series._replace(even=residuals(series.even, [0, cut, n]))
-
-
-def _noise(series: _Series) -> _Noise:
-    dispersion = float(np.mean([_spread(series, lag) for lag in LAGS]))
-    rho = 1 - _spread(series, 1) / dispersion if dispersion else 0.0
-    return _Noise(dispersion, _trusted(rho, len(series.values)), series.floor)
+    rest = series._replace(even=residuals(series.even, [0, cut, n]))
+    far = float(np.mean([_spread(rest, lag) for lag in LAGS]))
+    rho = 1 - _spread(rest, 1) / far if far else 0.0
+    return _Noise(far * n / (n - TAKEN), _trusted(rho, n), series.floor)
 
 
 def _spread(series: _Series, lag: int) -> float:
@@ -258,8 +256,7 @@ def _spread(series: _Series, lag: int) -> float:
 
 
 def _trusted(rho: float, n: int) -> float:
-    trust = min(1.0, n / TRUSTED)
-    return float(np.clip(trust * rho + (1 - trust) * USUAL_RHO, *RHO_RANGE))
+    return float(np.clip((n * rho + WORTH * USUAL_RHO) / (n + WORTH), *RHO_RANGE))
 
 
 def _tamed(series: _Series, dispersion: float) -> _Series:
@@ -275,7 +272,7 @@ def _tamed(series: _Series, dispersion: float) -> _Series:
 def _residual_rho(series: _Series, ends: list[int]) -> float:
     """Of neighbouring residuals, with what each estimated mean takes from it, (1 + 3 rho) / n (Marriott and
     Pope 1954)."""
-    rest = residuals(series.even / np.sqrt(series.variance), ends)
+    rest = residuals(series.even, ends) / np.sqrt(series.variance)
     total = float(rest @ rest)
     rho = float(rest[1:] @ rest[:-1]) / total if total > series.floor else 0.0
     return rho + (1 + 3 * rho) * (len(ends) - 1) / len(rest)
