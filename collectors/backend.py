@@ -165,7 +165,7 @@ BACKENDS = {
 OPTIONS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(BACKENDS, frozenset()),
     "mem0": frozenset({"infer", "search"}),
-    "faulty": frozenset({"of", "fault", "share", "flip", "seed"}),
+    "faulty": frozenset({"of", "fault", "share", "flip", "seed", "night"}),
 }
 """Type -> what its section may hold beside the keys of every section: known without importing it."""
 

@@ -371,7 +371,7 @@ class _Held:
 
     def verdict(self, word: Word, stage: Stage, leak: Leak | None) -> Verdict:
         at_rest = word == "unchanged"
-        drop = smallest_visible_drop(self.history[:, self.gates], self.fresh.shape[0]) if at_rest else None
+        drop = smallest_visible_drop(self.history[:, self.gates]) if at_rest else None
         return self._as(
             word,
             stage,

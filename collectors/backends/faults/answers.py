@@ -168,23 +168,25 @@ class SomeCallsFail(Wrapper):
 
 class Flaky(Wrapper):
     """Noise that belongs to the question: a `share` of all questions is unsure, and each time one of these is
-    asked, with probability `flip`, its k best hits stay away and the next best come. Which questions, and
-    which times, follows from `seed` alone, whatever else is asked in between."""
+    asked, with probability `flip`, its k best hits stay away and the next best come. Which questions follows
+    from `seed` alone, and which times from `seed` and `night`, whatever else is asked in between."""
 
-    def __init__(self, inner: Backend, share: float = 0.1, flip: float = 0.3, seed: int = 0) -> None:
+    def __init__(
+        self, inner: Backend, share: float = 0.1, flip: float = 0.3, seed: int = 0, night: int = 0
+    ) -> None:
         super().__init__(inner)
         self.capabilities -= {"deterministic"}
-        self.share, self.flip, self.seed = share, flip, seed
+        self.share, self.flip, self.seed, self.night = share, flip, seed, night
         self._asked: dict[str, int] = {}
 
     def recall(self, scope: Scope, query: str, k: int, leg: str | None = None) -> Recall:
         times = self._asked[query] = self._asked.get(query, 0) + 1
-        unsure = self._draw(query, 0) < self.share
-        if not (unsure and self._draw(query, times) < self.flip):
+        unsure = self._draw(query, "") < self.share
+        if not (unsure and self._draw(query, f"{self.night}.{times}") < self.flip):
             return self.inner.recall(scope, query, k, leg)
         answer = self.inner.recall(scope, query, 2 * k, leg)
         return narrowed(answer, answer.hits[k:])
 
-    def _draw(self, query: str, time: int) -> float:
+    def _draw(self, query: str, time: str) -> float:
         named = f"{self.seed}:{time}:{query}".encode("utf-8", "surrogatepass")
         return random.Random(zlib.crc32(named)).random()

@@ -422,6 +422,15 @@ def test_noise_belongs_to_the_question():
     assert 0.25 < sum(unsure) / (20 * len(unsure)) < 0.75
 
 
+def test_another_night_is_the_same_noise():
+    """Another night has other times and the same unsure questions."""
+    questions = [f"{FERRIES} {n}" for n in range(40)]
+    nights = [asked(filled("flaky", share=0.3, flip=0.5, night=night), questions, 20) for night in (1, 2)]
+    changed = [{n for n in range(40) if len(set(map(tuple, of[n::40]))) > 1} for of in nights]
+    assert changed[0] == changed[1] != set()
+    assert nights[0] != nights[1]
+
+
 def test_noise_is_no_longer_deterministic():
     """Noise takes back the promise that equal calls give equal answers."""
     assert "deterministic" not in opened("flaky").capabilities
