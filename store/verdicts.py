@@ -305,9 +305,9 @@ class _Held:
     # How much worse?
 
     def difference(self) -> Difference:
-        clusters = _clusters(self.record.cases, self.gates)
+        groups = clusters(self.record.cases, self.gates)
         old, new = mean(self.recent[:, self.gates]), mean(self.fresh[:, self.gates])
-        found = paired_difference(old, new, clusters=clusters)
+        found = paired_difference(old, new, clusters=groups)
         both = ~np.isnan(old) & ~np.isnan(new)
         return Difference(
             float(old[both].mean()), float(new[both].mean()), found.low, found.high, found.n, found.dropped,
@@ -361,7 +361,11 @@ class _Held:
         for column, case in enumerate(self.record.cases):
             for tag in (EVERY, *case.tags):
                 members[tag].append(column)
-        return {tag: _beats(other[columns], now[columns]) for tag, columns in sorted(members.items())}
+        groups = clusters(self.record.cases, np.ones(len(now), dtype=bool))
+        return {
+            tag: _beats(other[columns], now[columns], None if groups is None else groups[columns])
+            for tag, columns in sorted(members.items())
+        }
 
     # Put together
 
@@ -409,7 +413,7 @@ class _Held:
         )
 
 
-def _clusters(cases: Sequence[AskedCase], gates: Flags) -> Indices | None:
+def clusters(cases: Sequence[AskedCase], gates: Flags) -> Indices | None:
     """A number for each case that decides; None where every case stands for itself."""
     if not any(case.cluster for case in cases):
         return None
@@ -417,9 +421,10 @@ def _clusters(cases: Sequence[AskedCase], gates: Flags) -> Indices | None:
     return np.unique(names, return_inverse=True)[1]
 
 
-def _beats(other: Floats, now: Floats) -> str:
-    found = paired_difference(other, now)
-    if found.low is None or found.high is None:
+def _beats(other: Floats, now: Floats, groups: Indices | None) -> str:
+    """Interval and test must agree: of few cases the interval alone promises too much."""
+    found = paired_difference(other, now, groups)
+    if found.low is None or found.high is None or found.p is None or found.p > 1 - found.level:
         return "cannot tell"
     if found.low > 0:
         return "yes"
