@@ -21,12 +21,13 @@ RECENT = 10
 """Newest nights that tell how often a case passes; all nights tell how much nights differ."""
 METHOD = "predictive change test"
 
-STABLE, FLAKY = np.array([0.98, 0.985, 0.99, 0.995, 0.999]), np.linspace(0.05, 0.95, 19)
-RATES = np.concatenate([1 - STABLE[::-1], FLAKY, STABLE])
-KINDS = np.vstack([np.eye(29)[:5], np.repeat([0, 1 / 19, 0], [5, 19, 5]), np.eye(29)[-5:]])
-"""What a case may be, (kinds, rates): a stable failure or pass at one rate each, or flaky at any."""
-SEEN = np.repeat([0.2, 1, 0.2], [5, 1, 5])
-"""Cases of each kind taken to be seen beforehand: one failure, one flaky, one pass."""
+OFTEN = np.array([0.8, 0.85, 0.9, 0.95, 0.97, 0.98, 0.985, 0.99, 0.995, 0.999])
+FLAKY = np.linspace(0.05, 0.95, 19)
+RATES = np.concatenate([1 - OFTEN[::-1], FLAKY, OFTEN])
+KINDS = np.vstack([np.eye(39)[:10], np.repeat([0, 1 / 19, 0], [10, 19, 10]), np.eye(39)[-10:]])
+"""What a case may be, (kinds, rates): a pass or a failure at a rate that many share, or flaky at any."""
+SEEN = np.repeat([0.2, 0.02, 1, 0.02, 0.2], [5, 5, 1, 5, 5])
+"""Cases of each kind taken to be seen beforehand: a stable pass and failure, a flaky one, few others."""
 ROUNDS = 50
 
 MOODS = np.arange(-6, 4.01, 0.25)
