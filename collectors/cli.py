@@ -28,9 +28,11 @@ from collectors.arguments import (
     to_resume,
     writable,
 )
+from collectors.baseline_commands import baseline_app
 from collectors.canary_commands import canary_app
 from collectors.commands import Backends, Json, Meta, Suites, Tag, database, print_json, say, settings
 from collectors.diff_commands import diff
+from collectors.gate_commands import gate
 from collectors.lint_commands import lint
 from collectors.mutant_commands import mutants
 from collectors.suite_commands import suite_app
@@ -50,6 +52,8 @@ ORDER = (
         "runs",
         "show",
         "verdict",
+        "gate",
+        "baseline",
         "diff",
         "mark",
         "rescore",
@@ -79,8 +83,10 @@ app.add_typer(runs_app, name="runs")
 app.add_typer(backend_app, name="backend")
 app.add_typer(canary_app, name="canary")
 app.add_typer(suite_app, name="suite")
+app.add_typer(baseline_app, name="baseline")
 app.command()(diff)
 app.command()(verdict)
+app.command()(gate)
 app.command()(lint)
 app.command()(mutants)
 

@@ -31,7 +31,7 @@ def verdict(
         said = _said(db, run)
         found = _looked_again(db, run) if look else _judged(db, run, said)
         content: dict[str, Any] = plain(found)
-        suspects = _suspects(db, run, found)
+        suspects = suspects_of(db, run, found)
     _tell_change(said, content)
     if json:
         print_json({"run": run, **shapes.verdict(content, suspects)})
@@ -68,7 +68,7 @@ def _looked_again(db: Database, run: int) -> Verdict:
     return take_look(db, settings(), run)
 
 
-def _suspects(db: Database, run: int, found: Verdict) -> list[Mapping[str, Any]]:
+def suspects_of(db: Database, run: int, found: Verdict) -> list[Mapping[str, Any]]:
     """What changed since the last good run, the likeliest cause first; nothing where nothing is wrong."""
     from store import queries
 

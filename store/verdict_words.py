@@ -138,7 +138,8 @@ def held_against(content: Content) -> str:
     if not content["baseline"]:
         return "nothing yet"
     ids, nights = content["baseline"], words.count(content["nights"], "night")
-    return f"{nights} on {words.count(content['days'], 'day')} (runs {ids[0]} to {ids[-1]})"
+    which = f"runs {ids[0]} to {ids[-1]}" if ids[0] > 0 else "of a baseline file"
+    return f"{nights} on {words.count(content['days'], 'day')} ({which})"
 
 
 def _capital(text: str) -> str:

@@ -271,9 +271,10 @@ class _Held:
         before = mean(self.recent) if passing else 1 - mean(self.recent)
         now = 1 - mean(self.fresh) if passing else mean(self.fresh)
         turned = self.gates & (before >= SURELY) & (now >= ENOUGH_LOST)
-        return tuple(
-            case.name for case, is_turned in zip(self.record.cases, turned, strict=True) if is_turned
-        )
+        return self._named(turned)
+
+    def _named(self, chosen: Flags) -> tuple[str, ...]:
+        return tuple(case.name for case, is_so in zip(self.record.cases, chosen, strict=True) if is_so)
 
     @property
     def critical(self) -> tuple[str, ...]:
@@ -408,7 +409,7 @@ class _Held:
             deterministic=self.deterministic,
             seed=SEED,
             version=VERSION,
-            aside=tuple(case.name for case, gates in zip(run.cases, self.gates, strict=True) if not gates),
+            aside=self._named(~self.gates & ~np.isnan(self.fresh).all(axis=0)),
             **told,
         )
 

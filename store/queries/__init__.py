@@ -2,10 +2,22 @@
 objects. Every function raises `DatabaseError` when the file cannot be read, and `StoreError` for a metric
 that is not known."""
 
+from store.queries.baselines import (
+    GATE,
+    baseline_now,
+    carried_baseline,
+    green_runs,
+)
+from store.queries.calibrations import (
+    CalibrationPoint,
+    calibration_records,
+    calibrations,
+)
 from store.queries.changes import (
     NothingToCompare,
     RunChanges,
     changes_between,
+    changes_since,
 )
 from store.queries.common import (
     Rolled,
@@ -120,6 +132,8 @@ from store.queries.verdicts import (
     VerdictRow,
     baseline_decisions,
     look_trigger,
+    looked_at,
+    run_baseline,
     series_verdicts,
     verdict,
     verdict_looks,
@@ -131,9 +145,11 @@ __all__ = [
     "CALIBRATION",
     "CONFIRM",
     "EXPORTED",
+    "GATE",
     "PRIME",
     "TRIAL_RUNS",
     "BackendRow",
+    "CalibrationPoint",
     "CaseResult",
     "CaseRow",
     "CaseStanding",
@@ -171,6 +187,10 @@ __all__ = [
     "VerdictRow",
     "backends",
     "baseline_decisions",
+    "baseline_now",
+    "calibration_records",
+    "calibrations",
+    "carried_baseline",
     "case",
     "case_hashes",
     "case_history",
@@ -178,6 +198,7 @@ __all__ = [
     "case_scores",
     "case_standings",
     "changes_between",
+    "changes_since",
     "clock",
     "count_runs",
     "data_version",
@@ -192,6 +213,7 @@ __all__ = [
     "finished_scenarios",
     "flaky_cases",
     "floors",
+    "green_runs",
     "heartbeats",
     "is_cancelled",
     "is_linted",
@@ -199,6 +221,7 @@ __all__ = [
     "leases",
     "lint_report",
     "look_trigger",
+    "looked_at",
     "lost_cases",
     "marks",
     "mutants",
@@ -209,6 +232,7 @@ __all__ = [
     "requests",
     "retired_cases",
     "run",
+    "run_baseline",
     "run_cases",
     "run_tags",
     "runs",

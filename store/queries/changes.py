@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from store.changes import Changes, changes, moved_among
@@ -28,9 +28,15 @@ def changes_between(db: Database, before: int, after: int, good: Collection[int]
     `NothingToCompare`."""
     old, new = _known(db, before), _known(db, after)
     in_order = sorted((_known(db, run_id) for run_id in good), key=lambda row: (row.started_at, row.id))
-    harmless = moved_among(_side(db, row) for row in in_order)
-    found = changes(_side(db, old), _side(db, new), _marks_between(db, old, new), harmless)
+    harmless = moved_among(side(db, row) for row in in_order)
+    found = changes(side(db, old), side(db, new), _marks_between(db, old, new), harmless)
     return RunChanges(old, new, found)
+
+
+def changes_since(db: Database, before: Mapping[str, Any], after: int) -> Changes:
+    """The same, from what a run ran on that is not in the record; its meta is not asked for."""
+    now = {name: told for name, told in side(db, _known(db, after)).items() if name != "meta"}
+    return changes(before, now)
 
 
 def _known(db: Database, run_id: int) -> RunRow:
@@ -40,7 +46,8 @@ def _known(db: Database, run_id: int) -> RunRow:
     return found
 
 
-def _side(db: Database, row: RunRow) -> dict[str, Any]:
+def side(db: Database, row: RunRow) -> dict[str, Any]:
+    """What a run ran on, as `store.changes` compares it."""
     if row.environment_id is None:
         raise NothingToCompare(f"run {row.id} is {row.status}: what it ran on is not recorded")
     own = {"suite": f"{row.suite} {row.suite_version}", "scorer": row.scorer, "meta": row.meta}

@@ -113,7 +113,7 @@ def verdict_record(
     and then of that alone, without a look at the series."""
     now = clock(db)
     with db.read() as connection:
-        run = _run(connection, run_id)
+        run = series_of(connection, run_id)
         if run is None:
             return None
         carried = against.carried if against else None
@@ -122,26 +122,34 @@ def verdict_record(
             carried.nights if carried else earlier(connection, run),
             against.decisions if against else decisions_of(connection, run.suite_id, run.backend_id),
         )
-        looks = _looks(connection, run_id, closing)
-        wanted = {run_id, *looks, *held_against.history, *held_against.anchor}
-        quarantined = quarantined_cases(connection, run.suite_id, now)
-        record = VerdictRecord(
-            run_id,
-            run.suite,
-            run.backend,
-            _cases(connection, run_id, quarantined),
-            looks,
-            held_against,
-            answers_of(connection, wanted),
-            _values(connection, {run_id, *looks, *held_against.recent}),
-            _dense(connection, run),
-            [] if against else _series(connection, run, held_against),
-            frozenset() if against else _reported(connection, run),
-        )
+        record = record_of(connection, run, held_against, now, _looks(connection, run_id, closing))
+        if against:
+            record = record._replace(series=[], reported=frozenset())
         before = carried.asked if carried else _asked(connection, held_against.recent)
         gone = before - {case.name for case in record.cases} - retired_names(connection, run.suite_id)
     record = record._replace(missing=tuple(sorted(gone)))
     return _with_carried(record, carried, now) if carried else record
+
+
+def record_of(
+    connection: Connection, run: Series, held_against: Baseline, now: datetime, looks: tuple[int, ...] = ()
+) -> VerdictRecord:
+    run_id = run.night.run_id
+    wanted = {run_id, *looks, *held_against.history, *held_against.anchor}
+    quarantined = quarantined_cases(connection, run.suite_id, now)
+    return VerdictRecord(
+        run_id,
+        run.suite,
+        run.backend,
+        _cases(connection, run_id, quarantined),
+        looks,
+        held_against,
+        answers_of(connection, wanted),
+        _values(connection, {run_id, *looks, *held_against.recent}),
+        _dense(connection, run),
+        _series(connection, run, held_against),
+        _reported(connection, run),
+    )
 
 
 def _with_carried(record: VerdictRecord, carried: Carried, now: datetime) -> VerdictRecord:
@@ -174,7 +182,7 @@ def _asked(connection: Connection, run_ids: Collection[int]) -> set[str]:
 def run_baseline(db: Database, run_id: int) -> Baseline | None:
     """What a run is held against as baselines stand now; None for a run that has none."""
     with db.read() as connection:
-        run = _run(connection, run_id)
+        run = series_of(connection, run_id)
         if run is None:
             return None
         decisions = decisions_of(connection, run.suite_id, run.backend_id)
@@ -189,8 +197,8 @@ class Series(NamedTuple):
     night: Night
 
 
-def _run(connection: Connection, run_id: int) -> Series | None:
-    query = select_nights().where(m.run.c.id == run_id, m.run.c.subset == "")
+def series_of(connection: Connection, run_id: int, subset: str = "") -> Series | None:
+    query = select_nights().where(m.run.c.id == run_id, m.run.c.subset == subset)
     row = connection.execute(query).first()
     return (
         None if row is None else Series(row.suite_id, row.suite, row.backend_id, row.backend, night_of(row))
@@ -263,9 +271,14 @@ def _looks(connection: Connection, run_id: int, closing: int | None) -> tuple[in
     return tuple(connection.execute(query.order_by(m.run.c.id)).scalars())
 
 
-def look_trigger(run_id: int) -> str:
+def look_trigger(run_id: int | str) -> str:
     """The trigger of the runs that ask again what `run_id` asked."""
     return f"confirm:{run_id}"
+
+
+def looked_at(trigger: str) -> int:
+    """The run that a run of this trigger asks again."""
+    return int(trigger.removeprefix(look_trigger("")))
 
 
 def _cases(connection: Connection, run_id: int, quarantined: Collection[str]) -> tuple[AskedCase, ...]:
@@ -420,8 +433,8 @@ def baseline_decisions(db: Database, suite: str, backend: str) -> list[Decision]
     """What people decided about the baseline of a series, oldest first."""
     with db.read() as connection:
         ids = connection.execute(
-            sa.select(m.suite.c.id, m.backend.c.id).where(
-                m.suite.c.name == suite, m.backend.c.name == backend
-            )
+            sa.select(m.suite.c.id, m.backend.c.id)
+            .join_from(m.suite, m.backend, sa.true())
+            .where(m.suite.c.name == suite, m.backend.c.name == backend)
         ).first()
         return decisions_of(connection, *ids) if ids else []

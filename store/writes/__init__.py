@@ -5,6 +5,10 @@ or a network call. Every function raises `DatabaseError` when the file cannot be
 when the record refuses.
 """
 
+from store.writes.baselines import (
+    Imported,
+    import_baseline,
+)
 from store.writes.leases import (
     acquire_lease,
     backend_lease,
@@ -56,6 +60,7 @@ from store.writes.verdicts import (
 
 __all__ = [
     "Decision",
+    "Imported",
     "LeaseLost",
     "acquire_lease",
     "add_event",
@@ -71,6 +76,7 @@ __all__ = [
     "expect_counts",
     "explain_version",
     "finish_request",
+    "import_baseline",
     "interrupt_stale_runs",
     "open_run",
     "record_fire",

@@ -52,7 +52,9 @@ def decide_baseline(
 
 def _series(connection: Connection, suite: str, backend: str) -> Mapping[str, Any]:
     ids = connection.execute(
-        sa.select(m.suite.c.id, m.backend.c.id).where(m.suite.c.name == suite, m.backend.c.name == backend)
+        sa.select(m.suite.c.id, m.backend.c.id)
+        .join_from(m.suite, m.backend, sa.true())
+        .where(m.suite.c.name == suite, m.backend.c.name == backend)
     ).first()
     if ids is None:
         raise StoreError(f"{suite} on {backend} is not in the record yet; run it once")
