@@ -14,6 +14,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from store.metrics import METRICS
+from store.words import DRIFTS
 
 SMALLEST_SPAN = 20.0
 """Points of a share that an axis shows at the least."""
@@ -36,7 +37,15 @@ def scale(metric: str) -> float:
 def axis(metric: str, values: Iterable[float]) -> Axis:
     """The axis that holds all `values` (as drawn)."""
     known = [value for value in values if math.isfinite(value)]
+    if metric in DRIFTS:
+        return _signed_axis(known)
     return _share_axis(known) if METRICS[metric].unit == "share" else _amount_axis(known)
+
+
+def _signed_axis(values: Sequence[float]) -> Axis:
+    """Around zero, as far down as up: a difference is none at its middle."""
+    reach = max([SMALLEST_SPAN / 2, *(math.ceil(abs(value) / 5) * 5.0 for value in values)])
+    return _ticked(-reach, reach, 5.0 if reach <= 20 else 10.0 if reach <= 30 else 20.0, "")
 
 
 def _share_axis(values: Sequence[float]) -> Axis:
@@ -76,7 +85,7 @@ def nice_step(rough: float) -> float:
 
 def same_span(metric: str, groups: Sequence[Sequence[float]]) -> list[Axis]:
     """An axis for each group around its own middle, all of one height, so that slopes compare."""
-    if METRICS[metric].unit != "share":
+    if METRICS[metric].unit != "share" or metric in DRIFTS:
         return [axis(metric, [value for group in groups for value in group])] * len(groups)
     ranges = [axis(metric, group) for group in groups]
     span = max((each.high - each.low for each in ranges), default=SMALLEST_SPAN)

@@ -47,15 +47,35 @@ CONFIG = {"displayModeBar": False, "scrollZoom": False, "doubleClick": False, "s
 """For `st.plotly_chart`: a chart to read and to click, not to drag about."""
 
 
+class Level(NamedTuple):
+    """The mean of a metric between two changes, and the times of the first and last run of it."""
+
+    first: datetime
+    last: datetime
+    mean: float
+
+
+class Alert(NamedTuple):
+    """A run at which a verdict turned: its time and value, in which colour, and what is said."""
+
+    run_id: int
+    at: datetime
+    value: float
+    colour: str
+    text: str
+
+
 class Line(NamedTuple):
     """A backend's series, oldest first. `bold` ones get markers all along, and a band whatever the others
-    have."""
+    have. `levels`: none where nothing changed."""
 
     name: str
     style: Style
     points: Sequence[TrendPoint]
     bold: bool = False
     band: bool = False
+    levels: Sequence[Level] = ()
+    alerts: Sequence[Alert] = ()
 
 
 class Extras(NamedTuple):
@@ -82,6 +102,8 @@ def trend(lines: Sequence[Line], metric: str, window: Window, extras: Extras) ->
     for line in sorted(lines, key=lambda line: line.bold):
         _add_line(figure, line, metric, window, 1)
         _add_end_marker(figure, line, metric, window)
+    for line in lines:
+        _add_verdicts(figure, line, metric, window, 1)
     _add_floors(figure, metric, extras.floors, axis, window)
     _add_end_labels(figure, lines, metric, axis, layout, window.theme)
     if extras.changes:
@@ -101,6 +123,7 @@ def each(lines: Sequence[Line], metric: str, window: Window, marks: Sequence[Tic
     for number, (line, axis) in enumerate(zip(lines, spans, strict=True), start=1):
         add_axis(figure, number, layout.domains[number - 1], axis, window.theme)
         _add_line(figure, line, metric, window, number)
+        _add_verdicts(figure, line, metric, window, number)
         _add_panel_label(figure, line, metric, layout.domains[number - 1], window.theme)
     add_marks(figure, marks, _times(lines), window)
     return figure
@@ -303,6 +326,38 @@ def _add_end_marker(figure: go.Figure, line: Line, metric: str, window: Window) 
             marker={"symbol": line.style.marker, "size": 8, "color": line.style.colour}, hoverinfo="skip",
             cliponaxis=False,
         )
+    )  # fmt: skip
+
+
+def _add_verdicts(figure: go.Figure, line: Line, metric: str, window: Window, number: int) -> None:
+    """Levels between changes, and rings where a verdict turned, above all lines."""
+    if line.levels:
+        figure.add_trace(_levels(line, metric, window, number))
+    if line.alerts:
+        figure.add_trace(_rings(line.alerts, metric, window, number))
+
+
+def _levels(line: Line, metric: str, window: Window, number: int) -> go.Scatter:
+    ends = [[local(at, window.zone) for at in (level.first, level.last)] for level in line.levels]
+    means = [_rounded(level.mean, metric) for level in line.levels]
+    return go.Scatter(
+        x=[x for pair in ends for x in (*pair, None)], y=[y for mean in means for y in (mean, mean, None)],
+        yaxis=f"y{number}", mode="lines", line={"color": line.style.colour, "width": 3.4}, hoverinfo="skip",
+    )  # fmt: skip
+
+
+def _rings(alerts: Sequence[Alert], metric: str, window: Window, number: int) -> go.Scatter:
+    return go.Scatter(
+        x=[local(alert.at, window.zone) for alert in alerts],
+        y=[_rounded(alert.value, metric) for alert in alerts],
+        customdata=[[alert.run_id] for alert in alerts], text=[safe(alert.text) for alert in alerts],
+        yaxis=f"y{number}", mode="markers", hovertemplate="%{text}<extra></extra>",
+        marker={
+            "symbol": "circle-open", "size": 15,
+            "line": {"width": 2.2, "color": [alert.colour for alert in alerts]},
+            "color": [alert.colour for alert in alerts], "opacity": 1,
+        },
+        selected={"marker": {"opacity": 1}}, unselected={"marker": {"opacity": 1}},
     )  # fmt: skip
 
 

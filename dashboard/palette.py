@@ -38,6 +38,8 @@ class Theme(NamedTuple):
     passed: str
     failed: str
     problem: str
+    worse: str
+    suspected: str
     band: float
     series: tuple[str, ...]
 
@@ -77,6 +79,8 @@ THEMES: dict[Mode, Theme] = {
         passed="#E9ECF0",
         failed="#6F7B89",
         problem="#6A45B5",
+        worse="#C0271D",
+        suspected="#B85C00",
         band=0.10,
         series=_LIGHT_SERIES,
     ),
@@ -92,6 +96,8 @@ THEMES: dict[Mode, Theme] = {
         passed="#232B35",
         failed="#A9B4C0",
         problem="#B59CF0",
+        worse="#FF7A6E",
+        suspected="#F0A04B",
         band=0.15,
         series=_DARK_SERIES,
     ),

@@ -10,11 +10,11 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from dashboard import data, parts, sparkline
+from dashboard import data, parts, sparkline, verdicts
 from dashboard.palette import Style
-from store import queries, words
+from store import queries, verdict_titles, verdict_words, words
 from store.metrics import METRICS
-from store.queries import CaseRow, RunRow
+from store.queries import CaseRow, RunRow, VerdictRow
 
 ALL_SUITES = "all suites"
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -53,24 +53,27 @@ def clicked(key: str) -> int | None:
 # Runs -----------------------------------------------------------------------------------------------------
 
 
-def runs_frame(rows: Sequence[RunRow]) -> pd.DataFrame:
+def runs_frame(rows: Sequence[RunRow], said: Mapping[int, VerdictRow]) -> pd.DataFrame:
+    """`said`: by run, the verdict in force."""
     styles = parts.styles()
     news = _news({row.suite for row in rows})
-    return pd.DataFrame([_run(row, styles[row.backend], news.get(row.id)) for row in rows])
+    return pd.DataFrame([_run(row, styles[row.backend], news.get(row.id), said.get(row.id)) for row in rows])
 
 
-def _run(row: RunRow, style: Style, news: str | None) -> dict[str, Any]:
+def _run(row: RunRow, style: Style, news: str | None, said: VerdictRow | None) -> dict[str, Any]:
     passed = row.metrics.get("pass")
+    verdict = verdicts.cell(said.content) if said else None
     return {
         "run": row.id,
         "started": row.started_at.astimezone(parts.zone()),
         "mark": marker(style),
         "backend": row.backend,
-        "suite": row.suite + (f" ({row.subset})" if row.subset else ""),
-        "state": [row.status],
+        "suite": row.suite + (f" ({words.part(row.subset)})" if row.subset else ""),
+        "state": [verdict[0] if verdict else row.status],
         "pass": round(passed.mean * 100, 1) if passed else None,
         "interval": words.interval("pass", passed.low, passed.high) if passed else "",
         "n": passed.n if passed else None,
+        "turned": verdict_titles.turned(said.content) if said else "",
         "trigger": row.trigger,
         "trials": words.count(row.trials, "trial"),
         "note": row.reason or news or "",
@@ -84,7 +87,7 @@ def _news(suites: set[str]) -> dict[int, str]:
     return {change.run_id: words.environment_news(change.changes) for change in changes}
 
 
-def runs_columns() -> dict[str, Any]:
+def runs_columns(said: Mapping[int, VerdictRow]) -> dict[str, Any]:
     column = st.column_config
     return {
         "run": column.NumberColumn("Run", format="%d", width=60),
@@ -94,32 +97,35 @@ def runs_columns() -> dict[str, Any]:
         "mark": column.ImageColumn("", width=34),
         "backend": column.TextColumn("Backend", width=90),
         "suite": column.TextColumn("Suite", width=90),
-        "state": state_column(),
+        "state": state_column(said),
         "pass": column.NumberColumn("Pass %", format="%.1f", width=66),
         "interval": column.TextColumn("95 % interval", width=90),
         "n": column.NumberColumn("n", width=50),
+        "turned": column.TextColumn("Against baseline", width=110),
         "trigger": column.TextColumn("Started by", width=90),
         "trials": column.TextColumn("Trials", width=60),
-        "note": column.TextColumn("New in environment, or why it does not count", width=320),
+        "note": column.TextColumn("New in environment, or why it does not count", width=250),
         "took": column.TextColumn("Took", width=64),
     }
 
 
-def state_column() -> Any:
-    """The quiet state has no colour; an instrument that is broken has. States are called as everywhere."""
+def state_column(said: Mapping[int, VerdictRow]) -> Any:
+    """What is said of a run, or its state. The quiet ones have no colour."""
     clear = "#00000000" if parts.theme().mode == "dark" else "#ffffff00"
-    colours = {"whole": clear, "running": "blue", **dict.fromkeys(words.PROBLEMS, "violet")}
+    found = {cell for row in said.values() if (cell := verdicts.cell(row.content))}
+    told = {text: clear if colour == "gray" else colour for text, colour in sorted(found)}
+    colours = {"whole": clear, "running": "blue", **dict.fromkeys(words.PROBLEMS, "violet"), **told}
     return st.column_config.MultiselectColumn(
-        "State", options=list(colours), color=list(colours.values()), width=100
+        "Verdict", options=list(colours), color=list(colours.values()), width=130
     )
 
 
-def runs_csv(rows: Sequence[RunRow]) -> pd.DataFrame:
+def runs_csv(rows: Sequence[RunRow], said: Mapping[int, VerdictRow]) -> pd.DataFrame:
     """Every figure of every run, one row each."""
-    return pd.DataFrame([_run_csv(row) for row in rows])
+    return pd.DataFrame([_run_csv(row, said.get(row.id)) for row in rows])
 
 
-def _run_csv(row: RunRow) -> dict[str, Any]:
+def _run_csv(row: RunRow, said: VerdictRow | None) -> dict[str, Any]:
     facts = (
         "id",
         "suite",
@@ -138,7 +144,8 @@ def _run_csv(row: RunRow) -> dict[str, Any]:
         for name, rolled in sorted(row.metrics.items())
         for field in ("mean", "low", "high", "n")
     }
-    return {**{name: getattr(row, name) for name in facts}, **times, **figures}
+    verdict = verdict_words.badge(said.content).text if said else None
+    return {**{name: getattr(row, name) for name in facts}, "verdict": verdict, **times, **figures}
 
 
 def _iso(at: datetime | None) -> str | None:

@@ -49,14 +49,19 @@ def _seeded(url: str) -> World:
 
 def _addresses(url: str, world: World) -> dict[str, str]:
     database = open_database(url)
-    newest = queries.runs(database, suites=["golden"], backends=["mem0"], statuses=["whole"], limit=1)[0]
+    worse, quiet = (
+        next(run for run in queries.runs(database, suites=["golden"], backends=[name]) if not run.subset)
+        for name in ("mem0", "dense")
+    )
     database.close()
     return {
         "overview": "",
         "trends": "trends",
         "trends-each": "trends?view=One+each",
         "runs": "runs",
-        "run": f"run?run={newest.id}",
+        "trends-drift": "trends?metric=anchor_drift",
+        "run": f"run?run={worse.id}",
+        "run-quiet": f"run?run={quiet.id}",
         "run-invalid": f"run?run={world.invalid_run}",
         "case": f"case?suite=golden&case={world.broken[0]}&backend=mem0",
         "suites": "suites",

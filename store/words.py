@@ -19,6 +19,8 @@ NO_BASELINE = "No baseline yet"
 PROBLEMS = {"invalid": "Invalid", "void": "Void", "interrupted": "Interrupted"}
 """States in which the instrument is broken: such a run says nothing about the backend."""
 
+DRIFTS = frozenset({"anchor_drift"})
+"""Metrics that are differences: told in points, with their sign."""
 _ORIGINS = {"starter": "synthetic starter", "own": "your cases", "published": "published"}
 _LABELS = {
     "returned_n": "hits returned",
@@ -41,7 +43,9 @@ FLAKY_FLIPS = 3
 
 
 def amount(metric: str, value: float) -> str:
-    """A metric's value with its unit: "91.1 %", "312 ms", "$0.09", "4.2"."""
+    """A metric's value with its unit: "91.1 %", "312 ms", "$0.09", "4.2", and of a drift "−1.7 points"."""
+    if metric in DRIFTS:
+        return difference(metric, 0.0, value)
     unit = METRICS[metric].unit
     if unit == "USD":
         return f"${value:,.4g}"
@@ -159,65 +163,15 @@ def status(value: str) -> str:
     return {"whole": NO_BASELINE, "running": "Running", **PROBLEMS}.get(value, value)
 
 
+_PARTS = {"": "whole suite", "@confirm": "look", "@calibration": "calibration"}
+
+
 def part(subset: str) -> str:
-    """Which part of a suite was run."""
-    return subset or "whole suite"
+    """Which part of a suite was run, or what for."""
+    return _PARTS.get(subset, subset)
 
 
 # Findings ------------------------------------------------------------------------
-
-
-class Series(NamedTuple):
-    """A suite on a backend. `status` is that of the newest closed run, None before there is one. A floor is
-    a backend that no one should be proud to beat."""
-
-    suite: str
-    backend: str
-    status: str | None
-    running: bool = False
-    floor: bool = False
-
-    @property
-    def name(self) -> str:
-        return f"the floor {self.backend}" if self.floor else self.backend
-
-
-def overview_title(series: Sequence[Series]) -> str:
-    """What all series come to. Without verdicts: what was measured, and what could not be."""
-    measured = [row for row in series if row.status is not None]
-    if not measured:
-        running = any(row.running for row in series)
-        return "The first runs are under way" if running else "Nothing has been measured yet"
-    broken = [row for row in measured if row.status in PROBLEMS]
-    if broken:
-        return f"{_unmeasured(broken)}; {_rest(len(measured) - len(broken))}"
-    where = count(len({row.suite for row in measured}), "suite")
-    return f"{_measured(measured)} measured on {where}; no baseline yet, so no verdict"
-
-
-def _measured(measured: Sequence[Series]) -> str:
-    """ "3 backends and two floors"."""
-    backends, floors = (
-        len({row.backend for row in measured if row.floor == floor}) for floor in (False, True)
-    )
-    told = [count(backends, "backend")] if backends else []
-    return listed([*told, *([f"{spelled(floors)} floor{'s' * (floors > 1)}"] if floors else [])])
-
-
-def _unmeasured(broken: Sequence[Series]) -> str:
-    backends = sorted({row.name for row in broken})
-    if len(backends) == 1:
-        suites = [row.suite for row in broken]
-        return f"{backends[0]} could not be measured on {listed(suites)}"
-    if len(broken) <= 3:
-        return listed([f"{row.name} on {row.suite}" for row in broken]) + " could not be measured"
-    return f"{len(broken)} pairs of suite and backend could not be measured"
-
-
-def _rest(n: int) -> str:
-    if n == 0:
-        return "nothing else has run"
-    return "the other one was" if n == 1 else f"the other {spelled(n)} were"
 
 
 class Standing(NamedTuple):
@@ -282,7 +236,8 @@ def problems_title(n: int) -> str:
 
 
 class RunFinding(NamedTuple):
-    """What a run's title is made of. Counts are of cases; `lost` and `gained` are against run `previous`."""
+    """What a run's title is made of. Counts are of cases; `lost` and `gained` are against run `previous`, and
+    not told where there is a `verdict`."""
 
     status: str
     passed: int = 0
@@ -293,6 +248,7 @@ class RunFinding(NamedTuple):
     previous: int | None = None
     lost: int = 0
     gained: int = 0
+    verdict: str = ""
 
 
 def run_title(run: RunFinding) -> str:
@@ -309,6 +265,8 @@ def run_title(run: RunFinding) -> str:
 
 
 def _against(run: RunFinding) -> str:
+    if run.verdict:
+        return f": {run.verdict}"
     if run.previous is None:
         return " in the first whole run of this series"
     if not (run.lost or run.gained):

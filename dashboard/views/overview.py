@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 import streamlit as st
 
-from dashboard import data, parts, sparkline
+from dashboard import data, parts, sparkline, verdicts
 from dashboard.palette import Style
 from dashboard.parts import plain
 from dashboard.sparkline import Dot, Frame
-from store import queries, words
-from store.queries import OverviewRow, RunRow, SuiteRow
+from store import queries, verdict_titles, words
+from store.queries import OverviewRow, RunRow, SuiteRow, VerdictRow
+from store.verdict_titles import Series
 
 PAGE_WIDTH, GAP, PADDING = 1300, 16, 32
 """Px on a screen of usual width: a card's chart is drawn as wide as its card, so that its lines are not
@@ -41,8 +43,9 @@ def _page(was_running: bool) -> None:
     if not rows:
         _empty()
         return
-    series = [_series(row, running) for row in rows]
-    parts.title(words.overview_title(series), parts.newest(row.last_whole for row in rows))
+    said = _said(rows)
+    series = [_series(row, running, said) for row in rows]
+    parts.title(verdict_titles.overview_title(series), parts.newest(row.last_whole for row in rows))
     _facts(rows)
     parts.problems()
     for run in running:
@@ -50,12 +53,12 @@ def _page(was_running: bool) -> None:
     suites = [suite for suite in data.ask(queries.suites) if any(row.suite == suite.name for row in rows)]
     _notice(suites)
     for suite in suites:
-        _suite(suite, [row for row in rows if row.suite == suite.name], running)
+        _suite(suite, [row for row in rows if row.suite == suite.name], running, said)
 
 
 def _empty() -> None:
     text = "Three commands give this page its first cards, in about a minute and without a key."
-    parts.nothing_yet(words.overview_title([]), text, COMMANDS)
+    parts.nothing_yet(verdict_titles.overview_title([]), text, COMMANDS)
     parts.problems()
     st.caption(
         "The starter suites are synthetic. Your own conversations make better questions; until then every "
@@ -63,10 +66,22 @@ def _empty() -> None:
     )
 
 
-def _series(row: OverviewRow, running: Sequence[RunRow]) -> words.Series:
+def _said(rows: Sequence[OverviewRow]) -> dict[int, VerdictRow]:
+    """By run: what is said of the newest whole runs."""
+    return data.ask(queries.verdicts, sorted(row.last_whole.id for row in rows if row.last_whole))
+
+
+def _series(row: OverviewRow, running: Sequence[RunRow], said: Mapping[int, VerdictRow]) -> Series:
     going = any((run.suite, run.backend) == (row.suite, row.backend) for run in running)
     floor = row.backend not in parts.contenders()
-    return words.Series(row.suite, row.backend, row.latest and row.latest.status, going, floor)
+    verdict = verdicts.kind(_content(row, said))
+    return Series(row.suite, row.backend, row.latest and row.latest.status, going, floor, verdict)
+
+
+def _content(row: OverviewRow | None, said: Mapping[int, VerdictRow]) -> dict[str, Any] | None:
+    """The evidence of the newest whole run."""
+    found = said.get(row.last_whole.id) if row and row.last_whole else None
+    return found and found.content
 
 
 # Above the cards ------------------------------------------------------------------------------------------
@@ -109,7 +124,12 @@ def _notice(suites: Sequence[SuiteRow]) -> None:
 # Cards ----------------------------------------------------------------------------------------------------
 
 
-def _suite(suite: SuiteRow, rows: Sequence[OverviewRow], running: Sequence[RunRow]) -> None:
+def _suite(
+    suite: SuiteRow,
+    rows: Sequence[OverviewRow],
+    running: Sequence[RunRow],
+    said: Mapping[int, VerdictRow],
+) -> None:
     dots = {row.backend: [Dot(p.started_at, p.mean, p.low, p.high) for p in row.points] for row in rows}
     names = parts.contenders()
     frame = _frame([dot for name in names for dot in dots.get(name, [])], len(names))
@@ -120,7 +140,8 @@ def _suite(suite: SuiteRow, rows: Sequence[OverviewRow], running: Sequence[RunRo
             with st.container(border=True, gap="xsmall", height="stretch"):
                 style = parts.styles()[name]
                 image = sparkline.sparkline(dots.get(name, []), style, parts.theme(), frame)
-                _card(suite.name, name, style, by_backend.get(name), image, running)
+                row = by_backend.get(name)
+                _card(suite.name, name, style, row, image, running, _content(row, said))
 
 
 def _columns(backends: int) -> int:
@@ -153,23 +174,41 @@ def _line(suite: SuiteRow, rows: Sequence[OverviewRow], frame: Frame) -> str:
 
 
 def _card(
-    suite: str, name: str, style: Style, row: OverviewRow | None, image: str, running: Sequence[RunRow]
+    suite: str,
+    name: str,
+    style: Style,
+    row: OverviewRow | None,
+    image: str,
+    running: Sequence[RunRow],
+    content: Mapping[str, Any] | None,
 ) -> None:
     going = next((run for run in running if (run.suite, run.backend) == (suite, name)), None)
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.markdown(parts.name(style, name), width="content")
-        _card_state(row, going)
+        _card_state(row, going, content)
     latest, whole = (row.latest, row.last_whole) if row else (None, None)
     _card_value(latest, whole)
     if whole:
         st.image(image, width="stretch", alt=_alt(suite, name, row))
+    if content:
+        _card_verdict(name, content)
     with st.container(horizontal=True, vertical_alignment="center", gap="xxsmall"):
         _card_foot(latest, whole, going)
         parts.onward("trends", "Trend", suite=suite, backends=name)
 
 
-def _card_state(row: OverviewRow | None, going: RunRow | None) -> None:
-    if row and row.latest:
+def _card_verdict(name: str, content: Mapping[str, Any]) -> None:
+    """How it stands beside the plain vector store, and what the suite could not have seen."""
+    reference = any(one.name == name and one.type == "dense" for one in data.ask(queries.backends))
+    with st.container(gap=None):
+        for note in verdict_titles.card_notes(content, reference=reference):
+            _card_note(note)
+
+
+def _card_state(row: OverviewRow | None, going: RunRow | None, content: Mapping[str, Any] | None) -> None:
+    if row and row.latest and row.latest.status == "whole":
+        verdicts.show(content)
+    elif row and row.latest:
         parts.state(row.latest.status)
     elif going:
         parts.state("running")

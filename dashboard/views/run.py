@@ -8,10 +8,10 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from dashboard import data, navigation, parts, tables
+from dashboard import data, findings, navigation, parts, tables
 from dashboard.parts import plain
-from store import queries, words
-from store.queries import CaseRow, RunRow
+from store import queries, verdict_titles, words
+from store.queries import CaseRow, RunRow, VerdictRow
 
 FAILED, CHANGED, ERRORS, SKIPPED, ALL = "failed", "changed", "errors", "not applicable", "all"
 CARDS = ("pass", "recall@k", "unwanted_first", "recall_ms")
@@ -25,12 +25,17 @@ def page() -> None:
     before = data.ask(queries.previous_run, run.id)
     cases = data.ask(queries.run_cases, run.id)
     old = {row.case: row for row in data.ask(queries.run_cases, before.id, with_hits=False)} if before else {}
+    said = data.ask(queries.verdict, run.id)
     _facts(run)
-    parts.title(words.run_title(_finding(run, before, cases, old)), run.finished_at or run.started_at)
+    parts.title(words.run_title(_finding(run, before, cases, old, said)), run.finished_at or run.started_at)
     if run.status == "running":
         st.fragment(_live, run_every=2)(run.id)
     if run.status in words.PROBLEMS:
         _problem(run)
+    if said:
+        findings.cards(run, said)
+    elif run.subset == queries.CONFIRM:
+        _looked_at(run)
     if run.metrics:
         _cards(run, before)
     left, right = st.columns([1.55, 1], gap="medium")
@@ -77,14 +82,27 @@ def _facts(run: RunRow) -> None:
 
 
 def _finding(
-    run: RunRow, before: RunRow | None, cases: Sequence[CaseRow], old: Mapping[str, CaseRow]
+    run: RunRow,
+    before: RunRow | None,
+    cases: Sequence[CaseRow],
+    old: Mapping[str, CaseRow],
+    said: VerdictRow | None,
 ) -> words.RunFinding:
     judged = [row for row in cases if row.passed is not None]
     moved = [(old[row.case].passed, row.passed) for row in judged if row.case in old]
     return words.RunFinding(
         run.status, sum(bool(row.passed) for row in judged), len(judged), run.cases_done, run.cases_total,
         run.errors, before and before.id, moved.count((True, False)), moved.count((False, True)),
+        verdict_titles.run_phrase(said.content) if said else "",
     )  # fmt: skip
+
+
+def _looked_at(run: RunRow) -> None:
+    about = run.trigger.rpartition(":")[2]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown("This run asked once more what another had asked; what came of it stands there.")
+        open_ = {"on_click": navigation.go, "args": ("run",), "kwargs": {"run": about}}
+        st.button(f"Run {plain(about)}", icon=":material/chevron_right:", type="tertiary", **open_)
 
 
 def _problem(run: RunRow) -> None:
@@ -131,7 +149,7 @@ def _metrics(run: RunRow, before: RunRow | None) -> None:
     )  # fmt: skip
     st.caption(
         "Intervals: Wilson for shares, bootstrap for means and medians. Differences are plain numbers: "
-        "without a baseline nothing here says better or worse."
+        "only a verdict says better or worse."
     )
 
 

@@ -171,14 +171,16 @@ def _pager(total: int, chosen: RunFilter) -> int:
 
 def _every(chosen: RunFilter) -> pd.DataFrame:
     """Every run that fits the filters, not those of this page alone."""
-    return tables.runs_csv(data.now(queries.runs, **chosen, limit=None))
+    rows = data.now(queries.runs, **chosen, limit=None)
+    return tables.runs_csv(rows, data.now(queries.verdicts, [row.id for row in rows]))
 
 
 def _table(rows: Sequence[RunRow]) -> None:
     st.session_state["_run_ids"] = [row.id for row in rows]
+    said = data.ask(queries.verdicts, [row.id for row in rows])
     st.dataframe(
-        tables.runs_frame(rows), key="runs", hide_index=True, height="content", on_select=_opened,
-        selection_mode="single-cell", placeholder="–", column_config=tables.runs_columns(),
+        tables.runs_frame(rows, said), key="runs", hide_index=True, height="content", on_select=_opened,
+        selection_mode="single-cell", placeholder="–", column_config=tables.runs_columns(said),
     )  # fmt: skip
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import streamlit as st
 
-from dashboard import charts, data, navigation, parts
-from dashboard.charts import Extras, Line
+from dashboard import charts, data, levels, navigation, parts, verdicts
+from dashboard.charts import Alert, Extras, Line
 from dashboard.figures import Tick, Window, safe
 from dashboard.parts import plain
 from dashboard.strips import Cell, Row, broke
-from store import queries, words
+from store import queries, verdict_words, words
 from store.metrics import METRICS
 from store.queries import EnvironmentChange, LostCase, TrendPoint
 
@@ -24,7 +25,7 @@ ALL_TAGS = "all tags"
 OTHERS = (
     *("recall@k", "precision@k", "mrr", "unwanted", "unwanted_first", "recall_ms", "returned_tokens"),
     *("abstained", "error_rate", "first_try_errors", "ndcg@k", "returned_n", "plant_ms", "settle_ms"),
-    *("ingest_tokens", "ingest_calls", "money", "attempts", "pass"),
+    *("ingest_tokens", "ingest_calls", "money", "attempts", "anchor_drift", "pass"),
 )
 """The small multiples, those that are looked at most first."""
 PANELS = 6
@@ -139,8 +140,12 @@ def _main(chosen: Filters, points: Sequence[TrendPoint], broken: Sequence[Row], 
     marks = _marks(window.start)
     fitted = _fitted(window, points)
     counts = Counter(row.backend for row in broken)
-    bold = {name for name, _ in counts.most_common(MOST_BOLD)}
-    lines = _lines(points, chosen.backends, bold)
+    alerts = _alerts(chosen, points)
+    bold = {name for name, _ in counts.most_common(MOST_BOLD)} | alerts.keys()
+    lines = [
+        line._replace(levels=levels.found(line.points, chosen.metric), alerts=alerts.get(line.name, ()))
+        for line in _lines(points, chosen.backends, bold)
+    ]
     if chosen.view == TOGETHER:
         extras = Extras(marks, _changes(chosen, window), _drawn(broken), counts, _floors(chosen))
         figure = charts.trend(lines, chosen.metric, fitted, extras)
@@ -151,7 +156,7 @@ def _main(chosen: Filters, points: Sequence[TrendPoint], broken: Sequence[Row], 
         figure, key="trend", on_select=_opened, selection_mode="points", theme=None, config=charts.CONFIG,
         alt=charts.alt(f"{words.label(chosen.metric)} of {chosen.suite}", lines, chosen.metric),
     )  # fmt: skip
-    st.caption(_legend(chosen, broken, charts.banded(lines)))
+    st.caption(_legend(chosen, broken, lines))
 
 
 def _first_day(chosen: Filters, points: Sequence[TrendPoint]) -> None:
@@ -174,6 +179,34 @@ def _lines(points: Sequence[TrendPoint], names: Sequence[str], bold: set[str]) -
         by_backend[point.backend].append(point)
     known = {name: found for name, found in by_backend.items() if found}
     return [Line(name, styles[name], found, name in bold or len(known) == 1) for name, found in known.items()]
+
+
+def _alerts(chosen: Filters, points: Sequence[TrendPoint]) -> dict[str, list[Alert]]:
+    """By backend: the runs from which on it was told to be worse, or suspected. Verdicts are of the pass
+    rate of the whole suite, so elsewhere there are none."""
+    if chosen.metric != "pass" or chosen.tag:
+        return {}
+    said = data.ask(queries.verdicts, [point.run_id for point in points])
+    told = {run_id: verdicts.kind(row.content) for run_id, row in said.items()}
+    found: dict[str, list[Alert]] = {}
+    for name in chosen.backends:
+        series = [point for point in points if point.backend == name]
+        turned = [
+            _alert(after, said[after.run_id].content)
+            for before, after in pairwise([None, *series])
+            if after and told.get(after.run_id) in verdicts.ALARMING
+            and not (before and told.get(before.run_id) in verdicts.ALARMING)
+        ]  # fmt: skip
+        if turned:
+            found[name] = turned
+    return found
+
+
+def _alert(point: TrendPoint, content: Mapping[str, Any]) -> Alert:
+    theme, badge = parts.theme(), verdict_words.badge(content)
+    colour = theme.worse if badge.kind == "worse" else theme.suspected
+    text = f"{badge.text}: {point.backend}, run {point.run_id}"
+    return Alert(point.run_id, point.started_at, point.mean, colour, text)
 
 
 def _opened() -> None:
@@ -250,10 +283,10 @@ def _fell(row: Row) -> datetime:
     return min((cell.at for cell in row.cells if cell.at > last_pass), default=last_pass)
 
 
-def _legend(chosen: Filters, broken: Sequence[Row], banded: bool) -> str:
+def _legend(chosen: Filters, broken: Sequence[Row], lines: Sequence[Line]) -> str:
     shaded = {
         EACH: "Shaded: 95 % interval; every panel has the same height in points, around its own middle.",
-        TOGETHER: _shaded(bool(broken), banded),
+        TOGETHER: _shaded(bool(broken), charts.banded(lines)),
     }[chosen.view]
     squares = "a square for its case" if broken and chosen.view == TOGETHER else ""
     clicks = " and ".join(filter(None, ["Click a point for its run", squares]))
@@ -263,7 +296,10 @@ def _legend(chosen: Filters, broken: Sequence[Row], banded: bool) -> str:
         if len(broken) > MOST_ROWS
         else ""
     )
-    return f"{shaded} {drawn}Not smoothed; a gap is a time without a whole run. {kinds} {clicks}."
+    level = "Thick: level between two changes. " if any(line.levels for line in lines) else ""
+    ring = "Ring: the first night told worse. " if any(line.alerts for line in lines) else ""
+    gaps = "Not smoothed; a gap is a time without a whole run."
+    return f"{shaded} {level}{ring}{drawn}{gaps} {kinds} {clicks}."
 
 
 def _shaded(broken: bool, banded: bool) -> str:

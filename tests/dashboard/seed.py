@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from store.records import (
     SuiteRecord,
 )
 from store.stats.intervals import wilson
+from store.verdicts import Verdict, drift_rollups, entry, judge
 from tests.dashboard.facts import BACKGROUND, FACTS, HOSTILE, HOSTILE_CASE, Fact
 
 METRIC_NAMES = ("pass", "recall@k", "precision@k", "mrr", "unwanted", "unwanted_first")
@@ -243,14 +245,15 @@ class Fate:
         )
         self.able = able
 
-    def passes(self, backend: Backend, case: str, night: int) -> bool:
+    def passes(self, backend: Backend, case: str, night: int, look: int = 0) -> bool:
+        dice = _dice(backend.name, case, night, *([look] if look else []))
         if case == self.flaky and backend.type not in ("nothing", "everything"):
-            return _dice(backend.name, case, night).random() < 0.6
+            return dice.random() < 0.6
         if backend.name == "mem0" and case in self.broken:
             return night < self.upgrade
         if backend.name == "notes" and case in self.leaking:
             return night < self.leak + 4 * self.leaking.index(case)
-        slip = _dice(backend.name, case, night).random() < (0.012 if backend.skill > 0.5 else 0)
+        slip = dice.random() < (0.012 if backend.skill > 0.5 else 0)
         return (case in self.able[backend.name]) != slip
 
 
@@ -261,13 +264,16 @@ def _dice(*seed: object) -> random.Random:
 def environment(backend: Backend, night: int, nights: int) -> dict[str, Any]:
     """Packages that move on some nights: mem0's own on the night when its cases break."""
     packages = {"numpy": f"2.4.{night // 20}", "pydantic": f"2.14.{night // 27}", "streamlit": "1.67.0"}
+    own: dict[str, list[str]] = {}
     if backend.name == "mem0":
         packages["mem0ai"] = "2.2.1" if night >= nights * 2 // 3 else "2.1.0"
+        own["mem0ai"] = ["pydantic"]
     return {
         "python": "3.11.7",
         "os": "Linux 6.1",
         "embedder": {"name": "wordllama", "hash": "7d1f"},
         "packages": packages,
+        "of_backend": own,
     }
 
 
@@ -292,15 +298,17 @@ class Teller:
         return ids
 
     def open(
-        self, suite: SuiteRecord, backend: Backend, night: int, token: int = 1, trigger: str = "nightly"
-    ) -> int:
+        self, suite: SuiteRecord, backend: Backend, night: int, token: int = 1, trigger: str = "nightly",
+        subset: str = "", trials: int = 1,
+    ) -> int:  # fmt: skip
         version = self.once(suite.version, lambda: writes.register_suite(self.db, suite))
         row = self.once(
             backend.name, lambda: writes.register_backend(self.db, backend.name, backend.type, {})
         )
         content = environment(backend, night, self.nights)
         place = self.once(str(content), lambda: writes.register_environment(self.db, content))
-        new = NewRun(version, row, place, trigger, token, len(suite.cases), 3, "1")
+        asked = len(suite.cases) * trials
+        new = NewRun(version, row, place, trigger, token, asked, 3, "1", subset=subset, trials=trials)
         return writes.open_run(self.db, new)
 
     def once(self, name: str, register: Callable[[], int]) -> int:
@@ -317,8 +325,45 @@ class Teller:
             writes.save_scenario(self.db, run_id, _scenario(outcomes), 1)
         rollups = _rollups(suite, outcomes) if status == "whole" else []
         with time_machine.travel(datetime.now(UTC) + timedelta(seconds=100), tick=False):
-            writes.close_run(self.db, run_id, status, rollups, reason, token=1)
+            verdict = self.judged(run_id, suite, backend, night) if status == "whole" else None
+            rollups += drift_rollups(verdict) if verdict else []
+            said = entry(run_id, verdict) if verdict else None
+            writes.close_run(self.db, run_id, status, rollups, reason, token=1, verdict=said)
+            if verdict and verdict.wants_a_look:
+                self.look(run_id, suite, backend, night)
         return run_id
+
+    def judged(
+        self, run_id: int, suite: SuiteRecord, backend: Backend, night: int, closing: int | None = None
+    ) -> Verdict | None:
+        """Judging takes time: from the upgrade on where it brings news, elsewhere the last nights."""
+        if backend.name in ("mem0", "notes") and suite.name == "golden":
+            first = self.fate["golden"].upgrade
+        else:
+            first = self.nights - (3 if suite.name == "golden" and backend.skill > 0.5 else 1)
+        if night < first:
+            return None
+        record = queries.verdict_record(self.db, run_id, closing=closing or run_id)
+        assert record is not None
+        return judge(record)
+
+    def look(self, run_id: int, suite: SuiteRecord, backend: Backend, night: int, first: int = 1) -> None:
+        """Three trials more, as the runner takes them at once, and hours later where that bore it out: here
+        on the nights that are looked at most."""
+        trigger, trials = queries.look_trigger(run_id), range(first, first + 3)
+        look = self.open(suite, backend, night, trigger=trigger, subset=queries.CONFIRM, trials=3)
+        asked = [self.outcomes(suite, backend, night, "whole", trial) for trial in trials]
+        for trial, outcomes in enumerate(asked, start=1):
+            told = [replace(one, trial=trial) for one in outcomes]
+            writes.save_scenario(self.db, look, _scenario(told, trial=trial), 1)
+        with time_machine.travel(datetime.now(UTC) + timedelta(seconds=60), tick=False):
+            verdict = self.judged(run_id, suite, backend, night, look)
+            assert verdict is not None
+            said = entry(run_id, verdict)
+            writes.close_run(self.db, look, "whole", _rollups(suite, asked[0]), token=1, verdict=said)
+        if verdict.stage == "suspected" and night in (self.fate["golden"].upgrade, self.nights - 1):
+            with time_machine.travel(datetime.now(UTC) + timedelta(hours=1), tick=False):
+                self.look(run_id, suite, backend, night, first + 3)
 
     def ending(self, suite: str, backend: str, night: int) -> tuple[Any, str | None]:
         if (suite, backend, night) == ("contract", "notes", self.nights - 1):
@@ -329,7 +374,10 @@ class Teller:
             return "interrupted", "the process that ran it ended or lost its lease"
         return "whole", None
 
-    def outcomes(self, suite: SuiteRecord, backend: Backend, night: int, status: str) -> list[CaseOutcome]:
+    def outcomes(
+        self, suite: SuiteRecord, backend: Backend, night: int, status: str, look: int = 0
+    ) -> list[CaseOutcome]:
+        """`look` is the trial of a run that asks again, which passes or fails by itself."""
         if status == "void":
             return []
         cases = suite.cases[:20] if status == "interrupted" else suite.cases
@@ -337,13 +385,14 @@ class Teller:
         dice = _dice(suite.name, backend.name, night)
         fate = self.fate[suite.name]
         found = [
-            _outcome(case, backend, fate.passes(backend, case.name, night), dice, told) for case in cases
+            _outcome(case, backend, fate.passes(backend, case.name, night, look), dice, told)
+            for case in cases
         ]
         return [_error(case) for case in cases[:5]] + found[5:] if status == "invalid" else found
 
 
-def _scenario(outcomes: Sequence[CaseOutcome], name: str = "software-0") -> ScenarioOutcome:
-    return ScenarioOutcome(name, 1, "ok", 168, 310.0, 4.0, 0, 0, 0.0, 1, None, tuple(outcomes))
+def _scenario(outcomes: Sequence[CaseOutcome], name: str = "software-0", trial: int = 1) -> ScenarioOutcome:
+    return ScenarioOutcome(name, trial, "ok", 168, 310.0, 4.0, 0, 0, 0.0, 1, None, tuple(outcomes))
 
 
 def seed(

@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 
 from store import words
 from store.metrics import METRICS
-from store.words import RunFinding, Series, Standing
+from store.words import RunFinding, Standing
 
 NOW = datetime(2026, 11, 30, 9, 30, tzinfo=UTC)
 
@@ -129,63 +129,6 @@ def test_lists_read_like_speech() -> None:
         "a and b",
         "a, b and c",
     ]
-
-
-# Overview
-
-
-@pytest.mark.parametrize(
-    ("series", "expected"),
-    [
-        ([], "Nothing has been measured yet"),
-        ([Series("golden", "dense", None)], "Nothing has been measured yet"),
-        ([Series("golden", "dense", None, running=True)], "The first runs are under way"),
-        (
-            [Series("golden", "dense", "whole"), Series("golden", "mem0", "whole")],
-            "2 backends measured on 1 suite; no baseline yet, so no verdict",
-        ),
-        (
-            [
-                Series(suite, name, "whole", floor=name in ("nothing", "everything"))
-                for suite in ("golden", "contract", "smoke")
-                for name in ("keyword", "dense", "hybrid", "nothing", "everything")
-            ],
-            "3 backends and two floors measured on 3 suites; no baseline yet, so no verdict",
-        ),
-        (
-            [Series("golden", "nothing", "whole", floor=True)],
-            "one floor measured on 1 suite; no baseline yet, so no verdict",
-        ),
-        (
-            [Series("golden", "nothing", "void", floor=True), Series("golden", "dense", "whole")],
-            "the floor nothing could not be measured on golden; the other one was",
-        ),
-        ([Series("golden", "dense", "void")], "dense could not be measured on golden; nothing else has run"),
-        (
-            [
-                Series("golden", "dense", "void"),
-                Series("contract", "dense", "invalid"),
-                Series("golden", "a", "whole"),
-            ],
-            "dense could not be measured on golden and contract; the other one was",
-        ),
-        (
-            [
-                Series("golden", "a", "void"),
-                Series("golden", "b", "interrupted"),
-                *[Series("s", "c", "whole")] * 4,
-            ],
-            "a on golden and b on golden could not be measured; the other four were",
-        ),
-        (
-            [Series("golden", name, "invalid") for name in "abcd"],
-            "4 pairs of suite and backend could not be measured; nothing else has run",
-        ),
-    ],
-)
-def test_the_overview_says_what_was_measured(series: list[Series], expected: str) -> None:
-    """Without verdicts the finding is what was measured and what could not be."""
-    assert words.overview_title(series) == expected
 
 
 # Trends
