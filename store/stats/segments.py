@@ -33,12 +33,11 @@ def squared_error(values: Floats) -> Fit:
 def binomial(passed: Floats, cases: Floats) -> Fit:
     """`passed` of `cases` in each run, the level being the share. Exact, so that shares near 0 and 1 are held
     to no normal curve."""
-    tallies = np.stack([_running(passed), _running(cases - passed), _running(cases)], axis=1)
+    passes, asked = _running(passed), _running(cases)
 
     def fit(first: int | slice, stop: int | slice) -> Floats:
-        tally = tallies[stop] - tallies[first]
-        passes, failures, all_of_them = np.moveaxis(tally * np.log(np.maximum(tally, TINY)), -1, 0)
-        return np.asarray(2 * (passes + failures - all_of_them))
+        k, m = passes[stop] - passes[first], asked[stop] - asked[first]
+        return 2 * (_x_log_x(k) + _x_log_x(m - k) - _x_log_x(m))
 
     return fit
 
@@ -80,3 +79,7 @@ def _back(starts: Indices) -> list[int]:
 
 def _running(numbers: Floats) -> Floats:
     return np.concatenate([[0.0], np.cumsum(numbers)])
+
+
+def _x_log_x(x: Floats) -> Floats:
+    return np.asarray(x * np.log(np.maximum(x, TINY)))

@@ -149,13 +149,14 @@ def test_binomial_noise_is_no_change(share: float):
 def test_looking_every_night_needs_the_online_point():
     """Over 70 nights of looking, unchanged backends rarely get an online alarm; at the retrospective point
     several times as many do."""
-    drawn, counts = np.random.default_rng(5).binomial(50, 0.9, (40, 90)) / 50, np.full(90, 50)
+    drawn = np.random.default_rng(5).normal(0, 1, (40, 90))
 
     def alarmed(look: Any) -> int:
-        return sum(any(look(values[:n], counts[:n]).points for n in range(20, 91, 2)) for values in drawn)
+        return sum(any(look(values[:n]).points for n in range(20, 91, 3)) for values in drawn)
 
-    assert alarmed(online) <= 4
-    assert alarmed(retrospective) >= 2 * max(1, alarmed(online))
+    nightly = alarmed(online)
+    assert nightly <= 4
+    assert alarmed(retrospective) >= 2 * max(1, nightly)
 
 
 def test_most_steps_are_told_within_ten_nights():
