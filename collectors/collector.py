@@ -17,6 +17,7 @@ from functools import partial
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from collectors.calibration import calibrate
 from collectors.calls import describe
 from collectors.configured import load_suite, register_all, suite_names, suite_owner
 from collectors.lint.noting import note
@@ -62,6 +63,9 @@ BUSY_WAIT_S = 600.0
 RENEW = timedelta(days=1)
 """How often the fire times ahead are written anew."""
 NEVER = datetime.min.replace(tzinfo=UTC)
+
+How = Callable[[Settings, Database, Pair, Asked, threading.Event], Done]
+"""What is done with a pair: run it, or calibrate it."""
 
 
 class RunRequest(BaseModel):
@@ -214,8 +218,9 @@ class Collector:
         if section is None:  # removed while it waited for its turn
             return
         asked = Asked(f"schedule:{name}", section.trials, wait_s=self.busy_wait_s)
+        how = calibrate if section.kind == "calibration" else run_pair
         for pair in scheduled_pairs(self.settings, section):
-            self._run_and_note(pair, asked)
+            self._run_and_note(pair, asked, how)
 
     def _fired(self, fired: Fired) -> None:
         try:
@@ -269,19 +274,19 @@ class Collector:
             if not self.stop.is_set():
                 note(self.db, load_suite(self.settings, name), suite_owner(self.settings, name))
 
-    def _run_and_note(self, pair: Pair, asked: Asked) -> Done:
-        done = self._run(pair, asked)
+    def _run_and_note(self, pair: Pair, asked: Asked, how: How = run_pair) -> Done:
+        done = self._run(pair, asked, how)
         if done.problem:
             run_id = done.outcome.run_id if done.outcome else None
             writes.add_event(self.db, _level(done), asked.trigger, f"{pair}: {done.problem}", run_id)
         return done
 
-    def _run(self, pair: Pair, asked: Asked) -> Done:
+    def _run(self, pair: Pair, asked: Asked, how: How = run_pair) -> Done:
         """Each run has a stop of its own, since a cancel sets it; `_end` passes the collector's on."""
         self._run_stop = threading.Event()
         if self.stop.is_set():
             return Done(pair, None, NOT_BEGUN)
-        return run_pair(self.settings, self.db, pair, asked, self._run_stop)
+        return how(self.settings, self.db, pair, asked, self._run_stop)
 
     def _failed(self, error: Exception) -> None:
         """A task of the worker raised: only the record can be why."""

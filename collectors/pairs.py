@@ -92,13 +92,22 @@ def _listed(names: Iterable[str]) -> str:
 
 def run_pair(settings: Settings, db: Database, pair: Pair, asked: Asked, stop: threading.Event) -> Done:
     """Run a pair and say what it came to, whatever happens. `stop` is this run's alone: a cancel sets it."""
-    if problem := unknown_names(settings, pair):
-        return Done(pair, None, problem)
-    try:
+
+    def attempt() -> Done:
         planned = plan(
             settings, *pair, trials=asked.trials, trigger=asked.trigger, tag=asked.tag, meta=asked.meta
         )
         return run_todo(Todo(planned), db, stop, wait_s=asked.wait_s)
+
+    return attempted(settings, pair, attempt)
+
+
+def attempted(settings: Settings, pair: Pair, attempt: Callable[[], Done]) -> Done:
+    """What an attempt at a pair came to, or why there was none."""
+    if problem := unknown_names(settings, pair):
+        return Done(pair, None, problem)
+    try:
+        return attempt()
     except Exception as error:  # noqa: BLE001  a suite, an adapter or the disk may fail in any way; the next pair must not
         return Done(pair, None, redacted(str(error)) or type(error).__name__)
 

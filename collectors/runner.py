@@ -24,6 +24,7 @@ from collectors.scenario import CallLimits, Played, play
 from collectors.scorers import SCORER_VERSION
 from collectors.suite import Scenario, Suite, digest
 from store import queries, writes
+from store.calibration import calibration_rollups
 from store.database import Database
 from store.errors import StoreError
 from store.portable import Against
@@ -58,7 +59,8 @@ class Confirm(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class RunPlan:
     """What to run. `subset` names the tag by which the suite was narrowed, '' for the whole of it; `owner`
-    is the backend's, and so the run's; `looks_at` is the run whose questions are asked once more;
+    is the backend's, and so the run's; `looks_at` is the run whose questions are asked once more, `repeats`
+    the one that this one makes a calibration with;
     `against` is what a run is held against in place of its baseline in the record;
     `public_config` is the backend's configuration with its secrets hidden."""
 
@@ -73,6 +75,7 @@ class RunPlan:
     confirm: Confirm = Confirm()  # noqa: RUF009
     against: Against | None = None
     looks_at: int | None = None
+    repeats: int | None = None
     limits: RunLimits = field(default_factory=RunLimits)
     public_config: Mapping[str, Any] = field(default_factory=dict)
 
@@ -353,7 +356,19 @@ class _Run:
             limit = f"{self.plan.limits.max_error_rate:.0%}"
             reason = f"{self.errors} of {asked} answers were errors, over the limit of {limit}"
             return self._end("invalid", reason, rollups)
+        rollups += self._calibrated()
         return self._end("whole", None, rollups, self._judged(sum(one.money for one in scenarios)))
+
+    def _calibrated(self) -> list[Rollup]:
+        """Of the second run of a calibration."""
+        if self.plan.repeats is None:
+            return []
+        records = queries.calibration_records(self.db, self.plan.repeats, self.run_id)
+        return calibration_rollups(*records, deterministic=self._deterministic) if records else []
+
+    @property
+    def _deterministic(self) -> bool:
+        return "deterministic" in self.instance.handle().capabilities
 
     def _judged(self, money: float) -> Verdict | None:
         """Of this run, or of the one it looks at; None for a run of a part of the suite."""
@@ -361,7 +376,7 @@ class _Run:
         record = queries.verdict_record(self.db, about, closing=self.run_id, against=self.plan.against)
         if record is None:
             return None
-        verdict = judge(record, deterministic="deterministic" in self.instance.handle().capabilities)
+        verdict = judge(record, deterministic=self._deterministic)
         again, most = money / self.plan.trials * self.plan.confirm.trials, self.plan.confirm.max_cost
         if verdict.wants_a_look and most is not None and again > most:
             reason = f"asking again would cost about ${again:.2f}, more than max_cost = {most}"

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Protocol
 
 from rich.console import Console
@@ -16,7 +17,7 @@ from collectors.configured import plan, suite_names
 from collectors.lease import release_those_of_the_dead
 from collectors.pairs import Done, Todo, run_todo, told
 from collectors.process import INTERRUPTED, Stop
-from collectors.runner import Progress
+from collectors.runner import Progress, RunPlan, look_at
 from collectors.scorers import SCORER_VERSION
 from store import queries
 from store.database import Database
@@ -61,6 +62,7 @@ def interrupted(
     rows = queries.runs(
         db, suites=suites, backends=backends, statuses=["interrupted"], ids=run_ids or None, limit=1000
     )
+    rows = [row for row in rows if row.subset != queries.CALIBRATION]  # half of one tells nothing later
     newest = {(row.suite, row.backend): row for row in reversed(rows)}
     if not newest:
         which = f"run {run_ids[0]} is not interrupted" if run_ids else "no run is interrupted"
@@ -71,15 +73,7 @@ def interrupted(
 def _resumed(settings: Settings, row: queries.RunRow) -> Todo:
     if row.backend not in settings.backends or row.suite not in suite_names(settings):
         raise StoreError(f"run {row.id}: {row.suite} on {row.backend} is not configured any more")
-    again = plan(
-        settings,
-        row.suite,
-        row.backend,
-        trials=row.trials,
-        tag=row.subset,
-        meta=row.meta,
-        trigger=row.trigger,
-    )
+    again = _planned_again(settings, row)
     if row.scorer != SCORER_VERSION:
         raise StoreError(
             f"run {row.id}: its first half was scored by version {row.scorer}, today's scorers are version "
@@ -91,6 +85,21 @@ def _resumed(settings: Settings, row: queries.RunRow) -> Todo:
             f"{again.suite.version} now); half of each would be no run: start a new one"
         )
     return Todo(again, row.id)
+
+
+def _planned_again(settings: Settings, row: queries.RunRow) -> RunPlan:
+    """A look that was interrupted goes on as a look."""
+    looks_at = queries.looked_at(row.trigger) if row.subset == queries.CONFIRM else None
+    again = plan(
+        settings,
+        row.suite,
+        row.backend,
+        trials=row.trials,
+        tag="" if looks_at else row.subset,
+        meta=row.meta,
+        trigger=row.trigger,
+    )
+    return replace(look_at(again, looks_at), trials=row.trials) if looks_at else again
 
 
 def run_all(db: Database, todo: Sequence[Todo], stop: Stop) -> list[Done]:

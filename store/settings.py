@@ -11,9 +11,18 @@ import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -105,9 +114,11 @@ class SuiteSection(Section):
 
 
 class ScheduleSection(Section):
-    """When which suites run on which backends; `*` is all of them. Times are UTC."""
+    """When which suites run on which backends; `*` is all of them. Times are UTC. `kind` calibration: each
+    runs twice in a row, and is compared with itself."""
 
     cron: str
+    kind: Literal["run", "calibration"] = "run"
     suites: list[str] = Field(min_length=1)
     backends: list[str] = Field(default=["*"], min_length=1)
     trials: int = Field(default=1, ge=1)
@@ -119,6 +130,13 @@ class ScheduleSection(Section):
         if problem := cron_problem(cron):
             raise ValueError(problem)
         return cron
+
+    @field_validator("trials")
+    @classmethod
+    def _once_each(cls, trials: int, info: ValidationInfo) -> int:
+        if trials > 1 and info.data.get("kind") == "calibration":
+            raise ValueError("a calibration asks each question once in either run; leave trials out")
+        return trials
 
 
 class Diagnose(Section):

@@ -43,6 +43,12 @@ ENOUGH_LOST = 0.75
 """Of its trials, a case fails in so many before it counts as lost: 3 of 4."""
 SURELY = 0.9
 """Of its nights, a case passed (or failed) in so many before losing (or gaining) it is news."""
+STEADY = 0.95
+"""Of all its nights, a critical case passed in so many before its loss alone is asked about again."""
+AT_ONCE = 0.001
+"""Level at which lost critical cases need no third look."""
+DRAWS = (999, 1999)
+"""Of the null distribution, at the first look and at later ones."""
 SHARED = 0.5
 """With a smaller share of its cases known to the baseline, a run begins a series of its own."""
 EVERY = ""
@@ -146,10 +152,9 @@ def judge(record: VerdictRecord, *, deterministic: bool = False) -> Verdict:
         return held.nothing_to_tell()
     side, stage = held.decision()
     leak = held.leak()
-    worse = side == "worse" or (leak is not None and leak.new and side is None)
     if leak is not None and leak.new and side is None:
-        stage = "leak"
-    word: Word = _word(side, stage, worse)
+        side, stage = "worse", "leak"
+    word: Word = "cannot_tell" if stage == "suspicion" else side or "unchanged"
     return held.verdict(word, stage, leak)
 
 
@@ -175,14 +180,6 @@ def drift_rollups(verdict: Verdict) -> list[Rollup]:
     if verdict.drift is None:
         return []
     return [Rollup("anchor_drift", EVERY, verdict.cases, verdict.drift, None, None)]
-
-
-def _word(side: Side | None, stage: Stage, worse: bool) -> Word:
-    if stage == "suspicion":
-        return "cannot_tell"
-    if worse:
-        return "worse"
-    return "better" if side == "better" else "unchanged"
 
 
 class _Held:
@@ -231,7 +228,7 @@ class _Held:
         return tuple(self._look(number, *one) for number, one in enumerate(asked, start=1))
 
     def _look(self, number: int, run_id: int, trials: Floats) -> Look:
-        draws = 999 if number == 1 else 1999
+        draws = DRAWS[min(number, len(DRAWS)) - 1]
         p = {side: self._tested(self.history, trials, side == "worse", draws) for side in ("worse", "better")}
         return Look(number, run_id, len(trials), p["worse"], p["better"])
 
@@ -242,8 +239,8 @@ class _Held:
         """Which way it went and how sure that is; None: no change."""
         if self.deterministic:
             return self._flipped()
-        if self.critical:
-            return "worse", "confirmed" if self.again else "suspicion"
+        if stage := self._critical_stage():
+            return "worse", stage
         sides: tuple[Side, ...] = ("worse", "better")
         side = next((side for side in sides if self.looks[0].p(side) <= LEVELS[0]), None)
         if side is None:
@@ -252,6 +249,20 @@ class _Held:
             if look.p(side) > level:
                 return None, ""
         return side, STAGES[min(len(self.looks), len(STAGES)) - 1]
+
+    def _critical_stage(self) -> Stage:
+        """Critical cases are a family of their own, over all trials at once; "": nothing is sure of them.
+        That they failed is not enough: among many, a flaky one that was lucky fails four times in a row."""
+        critical = self.gates & np.array([case.critical for case in self.record.cases], dtype=bool)
+        steady = critical & (mean(self.history) >= STEADY)
+        if not set(self._named(steady)) & set(self.lost):
+            return ""
+        if not self.again:
+            return "suspicion"
+        p = change_test(self.history[:, critical], self.fresh[:, critical], draws=DRAWS[1]).p or 1.0
+        if p <= AT_ONCE:
+            return "confirmed"
+        return "suspected" if p <= LEVELS[1] and len(self.again) == 1 else ""
 
     def _flipped(self) -> tuple[Side | None, Stage]:
         """Of a backend whose answers repeat, one look more is certainty."""
@@ -324,7 +335,7 @@ class _Held:
         """Whether the run is worse than the anchor: then the baseline takes it in no more."""
         if self.record.baseline.anchor == self.record.baseline.recent:
             return False
-        p = self._tested(self.anchor, self.first, True, 999)
+        p = self._tested(self.anchor, self.first, True, DRAWS[0])
         return p is not None and p <= LEVELS[1]
 
     # Beside it

@@ -2,71 +2,94 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from stamina.instrumentation import set_on_retry_hooks
 
-from collectors.backend import BackendConfig
+from collectors.backend import BackendConfig, open_backend
+from collectors.backends.faults.answers import Flaky
 from collectors.mutants import Part, play_all, with_fault
 from collectors.suite import SHIPPED, load
+from collectors.symptoms import Seen
 from store.baselines import Night, baseline
 from store.queries.verdicts import AnswerRow, AskedCase, PassRate, ValueRow, VerdictRecord
 from store.verdicts import STAGES, Verdict, judge
 
 SUITES = ("golden", "contract")
-NOISE = {"fault": "flaky", "share": 0.15, "flip": 0.3, "of": {"type": "hybrid"}}
+NOISE = {"fault": "flaky", "share": 0.15, "flip": 0.3}
 BEGIN = datetime(2026, 1, 1, 3, tzinfo=UTC)
 AGAIN = 3
 """Trials of the second and of the third look."""
 
 
-class Answer(NamedTuple):
-    """`passed` None: not applicable."""
+class Case(NamedTuple):
+    """What a case comes to when its question is answered, and when its best hits stay away: passed (None: not
+    applicable) and hits returned."""
 
     suite: str
-    case: str
-    passed: bool | None
-    latency_ms: float | None
-    returned: int
+    name: str
+    query: str
+    steady: tuple[bool | None, int]
+    flipped: tuple[bool | None, int]
 
 
-Trial = tuple[Answer, ...]
+Tape = tuple[Case, ...]
+"""A backend on the suites: all that its nights consist of."""
 
-_parts: dict[str, list[Part]] = {}
+_parts: list[Part] = []
 
 
 def load_parts() -> None:
     """Once in each process."""
     set_on_retry_hooks([])  # that calls fail is what a fault is for: nobody need be told
-    for name in SUITES:
-        _parts[name] = [Part(name, scenario) for scenario in load(SHIPPED[name]).scenarios]
+    _parts[:] = [Part(name, scenario) for name in SUITES for scenario in load(SHIPPED[name]).scenarios]
 
 
-def play(fault: str, draw: int | None, suites: Collection[str]) -> Trial:
-    """`fault` "": none; `draw`: which noise, None for none."""
-    options: dict[str, Any] = {} if draw is None else {**NOISE, "night": draw}
-    backend = BackendConfig("hybrid", "hybrid" if draw is None else "faulty", options)
-    parts = [part for name in suites for part in _parts[name]]
-    answers = play_all(parts, with_fault(backend, fault) if fault else backend)
+def tape(fault: str = "") -> Tape:
+    """Play the backend, with a fault in it, once without noise and once with every answer flipped."""
+    steady, flipped = (play(fault, flip=flip, share=1.0) for flip in (0.0, 1.0))
     return tuple(
-        Answer(one.suite, one.case, one.passed, one.latency_ms, len(one.returned)) for one in answers
+        Case(one.suite, one.case, one.query, _came_to(one), _came_to(other))
+        for one, other in zip(steady, flipped, strict=True)
     )
 
 
-def lost(fault: str) -> int:
-    """Cases that the backend passes, and with the fault does not; neither has noise."""
-    sound = {one[:2] for one in play("", None, SUITES) if one.passed}
-    return sum(one[:2] in sound and not one.passed for one in play(fault, None, SUITES))
+def play(fault: str, **noise: float) -> tuple[Seen, ...]:
+    sound = BackendConfig("hybrid", "hybrid")
+    within = with_fault(sound, fault) if fault else sound
+    return play_all(_parts, noisy(within, **noise))
+
+
+def noisy(within: BackendConfig, **noise: float) -> BackendConfig:
+    return BackendConfig("noisy", "faulty", {**NOISE, **noise, "of": {**within.options, "type": within.type}})
+
+
+def _came_to(one: Seen) -> tuple[bool | None, int]:
+    return one.passed, len(one.returned)
+
+
+def night(of: Tape, draw: int) -> tuple[tuple[bool | None, int], ...]:
+    """What each case comes to in one trial: the noise is that of `Flaky`, whose draws for one question hang
+    on nothing else that is asked."""
+    noise = open_backend(noisy(BackendConfig("nothing", "nothing"), night=draw))
+    assert isinstance(noise, Flaky)
+    return tuple(case.flipped if noise.flips(case.query, 1) else case.steady for case in of)
+
+
+def lost(sound: Tape, broken: Tape) -> int:
+    """Cases that the backend passes, and with the fault does not, apart from all noise."""
+    pairs = zip(sound, broken, strict=True)
+    return sum(bool(one.steady[0]) and not other.steady[0] for one, other in pairs)
 
 
 class Series:
     """A suite, night after night, as the record would keep it."""
 
     def __init__(self, suite: str) -> None:
-        probes = [probe for part in _parts[suite] for probe in part.scenario.probes]
+        probes = [probe for part in _parts if part.suite == suite for probe in part.scenario.probes]
         self.suite = suite
         self.cases = tuple(
             AskedCase(number, probe.case, probe.tags, probe.critical, probe.cluster, quarantined=False)
@@ -79,24 +102,24 @@ class Series:
         self.runs: dict[int, tuple[list[AnswerRow], list[ValueRow]]] = {}
         self.looks: tuple[int, ...] = ()
 
-    def begin(self, number: int, first: Trial) -> None:
+    def begin(self, number: int, of: Tape) -> None:
         self.night, self.looks = 10 * number, ()
-        self._keep(self.night, [first])
+        self._play(self.night, of, [100 * number])
 
-    def look(self, trials: list[Trial]) -> None:
+    def look(self, of: Tape) -> None:
+        """Three trials more of tonight."""
+        first = 10 * self.night + AGAIN * len(self.looks) + 1
         self.looks += (self.night + len(self.looks) + 1,)
-        self._keep(self.looks[-1], trials)
+        self._play(self.looks[-1], of, range(first, first + AGAIN))
 
-    def _keep(self, run_id: int, trials: list[Trial]) -> None:
+    def _play(self, run_id: int, of: Tape, draws: Iterable[int]) -> None:
         answers, values = self.runs[run_id] = [], []
-        for trial, played in enumerate(trials, 1):
-            for one in played:
-                if one.suite == self.suite:
-                    key = (run_id, self.ids[one.case], trial)
-                    answers.append(AnswerRow(*key, None if one.passed is None else float(one.passed)))
-                    values.append(ValueRow(*key, "returned_n", float(one.returned)))
-                    if one.latency_ms is not None:
-                        values.append(ValueRow(*key, "recall_ms", one.latency_ms))
+        for trial, draw in enumerate(draws, 1):
+            for case, (passed, returned) in zip(of, night(of, draw), strict=True):
+                if case.suite == self.suite:
+                    key = (run_id, self.ids[case.name], trial)
+                    answers.append(AnswerRow(*key, None if passed is None else float(passed)))
+                    values.append(ValueRow(*key, "returned_n", float(returned)))
 
     def record(self) -> VerdictRecord:
         against = baseline(self._tonight(accepted=True), self.nights, ())
@@ -119,13 +142,12 @@ class Series:
             self.reported.add(verdict.leak.first_bad)
 
 
-def judged(series: Series, number: int, first: Trial, fault: str = "") -> list[Verdict]:
+def judged(series: Series, number: int, of: Tape) -> list[Verdict]:
     """The verdicts of a night, one after each look: a look more wherever one would be taken."""
-    series.begin(number, first)
+    series.begin(number, of)
     said = [judge(series.record())]
     while len(said) < len(STAGES) and _is_open(said[-1]):
-        draws = (100 * number + AGAIN * (len(said) - 1) + trial for trial in range(1, AGAIN + 1))
-        series.look([play(fault, draw, [series.suite]) for draw in draws])
+        series.look(of)
         said.append(judge(series.record()))
     series.end(said[-1])
     return said

@@ -181,11 +181,14 @@ class Flaky(Wrapper):
 
     def recall(self, scope: Scope, query: str, k: int, leg: str | None = None) -> Recall:
         times = self._asked[query] = self._asked.get(query, 0) + 1
-        unsure = self._draw(query, "") < self.share
-        if not (unsure and self._draw(query, f"{self.night}.{times}") < self.flip):
+        if not self.flips(query, times):
             return self.inner.recall(scope, query, k, leg)
         answer = self.inner.recall(scope, query, 2 * k, leg)
         return narrowed(answer, answer.hits[k:])
+
+    def flips(self, query: str, times: int) -> bool:
+        """Whether the best hits stay away when it is asked for the `times`-th time, the first being 1."""
+        return self._draw(query, "") < self.share and self._draw(query, f"{self.night}.{times}") < self.flip
 
     def _draw(self, query: str, time: str) -> float:
         named = f"{self.seed}:{time}:{query}".encode("utf-8", "surrogatepass")
