@@ -45,7 +45,8 @@ def axis(metric: str, values: Iterable[float]) -> Axis:
 def _signed_axis(values: Sequence[float]) -> Axis:
     """Around zero, as far down as up: a difference is none at its middle."""
     reach = max([SMALLEST_SPAN / 2, *(math.ceil(abs(value) / 5) * 5.0 for value in values)])
-    return _ticked(-reach, reach, 5.0 if reach <= 20 else 10.0 if reach <= 30 else 20.0, "")
+    one = _ticked(-reach, reach, 5.0 if reach <= 20 else 10.0 if reach <= 30 else 20.0, "")
+    return one._replace(labels=tuple(label.replace("-", "−") for label in one.labels))
 
 
 def _share_axis(values: Sequence[float]) -> Axis:

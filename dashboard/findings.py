@@ -199,7 +199,7 @@ def _suspects(run: RunRow, content: Mapping[str, Any], baseline: Baseline | None
 
 def _first_bad(run: RunRow, content: Mapping[str, Any], baseline: Baseline | None) -> int:
     """The first of the runs that have not been accepted since the last good one."""
-    if content["leak"]:
+    if content["stage"] == "leak":
         return int(content["leak"]["first_bad"])
     left_out = baseline.left_out if baseline else ()
     return min(chain((one.run_id for one in left_out if one.run_id > content["baseline"][-1]), [run.id]))

@@ -143,4 +143,9 @@ def card_notes(content: Mapping[str, Any], *, reference: bool = False) -> list[s
     beats = dense.get(told := verdict_words.beats_dense(content), f"beats dense? {told}")
     spot = content["blind_spot"]
     blind = f"would have missed drops under {spot * 100:.2g} points" if spot is not None else ""
-    return [*filter(None, ["the reference" if reference and not beats else beats, blind or turned(content)])]
+    news = turned(content) or (_leaked(content["leak"]) if content["leak"] else "")
+    return [*filter(None, ["the reference" if reference and not beats else beats, blind or news])]
+
+
+def _leaked(leak: Mapping[str, Any]) -> str:
+    return f"{words.difference('pass', leak['before'], leak['after'])} at run {leak['first_bad']}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -13,7 +13,8 @@ from dashboard.parts import plain
 from store import queries, verdict_titles, words
 from store.queries import CaseRow, RunRow, VerdictRow
 
-FAILED, CHANGED, ERRORS, SKIPPED, ALL = "failed", "changed", "errors", "not applicable", "all"
+LOST, CHANGED, FAILED = "lost", "changed", "failed"
+ERRORS, SKIPPED, ALL = "errors", "not applicable", "all"
 CARDS = ("pass", "recall@k", "unwanted_first", "recall_ms")
 
 
@@ -41,7 +42,7 @@ def page() -> None:
     left, right = st.columns([1.55, 1], gap="medium")
     with left:
         _metrics(run, before)
-        _cases(run, cases, before, old)
+        _cases(run, cases, before, old, frozenset(said.content["lost"] if said else ()))
     with right:
         _environment(run, before)
         _tags(run, before)
@@ -153,14 +154,20 @@ def _metrics(run: RunRow, before: RunRow | None) -> None:
     )
 
 
-def _cases(run: RunRow, cases: Sequence[CaseRow], before: RunRow | None, old: Mapping[str, CaseRow]) -> None:
+def _cases(
+    run: RunRow,
+    cases: Sequence[CaseRow],
+    before: RunRow | None,
+    old: Mapping[str, CaseRow],
+    lost: Collection[str],
+) -> None:
     st.subheader("Cases", anchor=False)
     if not cases:
         st.markdown("No case was asked.")
         return
-    groups = _groups(cases, old)
+    groups = _groups(cases, old, lost)
     labels = [name for name, rows in groups.items() if rows or name in (FAILED, ALL)]
-    order = (ERRORS, FAILED, ALL) if run.status == "invalid" else (CHANGED, FAILED, ERRORS, ALL)
+    order = (ERRORS, FAILED, ALL) if run.status == "invalid" else (LOST, CHANGED, FAILED, ERRORS, ALL)
     start = next(name for name in order if groups[name])
     chosen = st.segmented_control(
         "Cases", labels, default=start, key="cases", bind="query-params", required=True,
@@ -183,12 +190,17 @@ def _cases(run: RunRow, cases: Sequence[CaseRow], before: RunRow | None, old: Ma
         tables.download("Cases as CSV", f"run-{run.id}.csv", lambda: tables.cases_frame(cases, old))
 
 
-def _groups(cases: Sequence[CaseRow], old: Mapping[str, CaseRow]) -> dict[str, list[CaseRow]]:
+def _groups(
+    cases: Sequence[CaseRow], old: Mapping[str, CaseRow], lost: Collection[str]
+) -> dict[str, list[CaseRow]]:
+    """`lost` are those that the verdict names; what changed did so since the run before."""
+
     def changed(row: CaseRow) -> bool:
         before = old.get(row.case)
         return before is not None and None not in (before.passed, row.passed) and before.passed != row.passed
 
     return {
+        LOST: [row for row in cases if row.case in lost],
         CHANGED: [row for row in cases if changed(row)],
         FAILED: [row for row in cases if row.passed is False],
         ERRORS: [row for row in cases if row.status == "error"],

@@ -226,6 +226,9 @@ def _marks(since: datetime) -> list[Tick]:
 
 
 def _floors(chosen: Filters) -> dict[str, float]:
+    """How far a floor has drifted is nothing to be compared with."""
+    if chosen.metric in words.DRIFTS:
+        return {}
     found = data.ask(queries.floors, chosen.suite, chosen.metric, tag=chosen.tag)
     return {name: rolled.mean for name, rolled in found.items()}
 
@@ -284,9 +287,10 @@ def _fell(row: Row) -> datetime:
 
 
 def _legend(chosen: Filters, broken: Sequence[Row], lines: Sequence[Line]) -> str:
+    bounded = any(point.low is not None for line in lines for point in line.points)
     shaded = {
         EACH: "Shaded: 95 % interval; every panel has the same height in points, around its own middle.",
-        TOGETHER: _shaded(bool(broken), charts.banded(lines)),
+        TOGETHER: _shaded(bool(broken), charts.banded(lines), bounded),
     }[chosen.view]
     squares = "a square for its case" if broken and chosen.view == TOGETHER else ""
     clicks = " and ".join(filter(None, ["Click a point for its run", squares]))
@@ -302,8 +306,10 @@ def _legend(chosen: Filters, broken: Sequence[Row], lines: Sequence[Line]) -> st
     return f"{shaded} {level}{ring}{drawn}{gaps} {kinds} {clicks}."
 
 
-def _shaded(broken: bool, banded: bool) -> str:
+def _shaded(broken: bool, banded: bool, bounded: bool) -> str:
     bold = "a backend that fails cases which it had passed."
+    if not bounded:
+        return f"Bold: {bold}" if broken else ""
     if banded:
         return f"Shaded, or a bar: 95 % intervals.{f' Bold: {bold}' if broken else ''}"
     fewer = f"With {charts.MOST_BANDS} backends or fewer every line has one."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -143,9 +144,9 @@ def test_every_page_is_drawn(
 
 def newest(seeded: Seeded) -> queries.RunRow:
     database = open_database(seeded.url)
-    rows = queries.runs(database, suites=["golden"], backends=["mem0"], statuses=["whole"], limit=1)
+    rows = queries.runs(database, suites=["golden"], backends=["mem0"], statuses=["whole"])
     database.close()
-    return rows[0]
+    return next(row for row in rows if not row.subset)
 
 
 # Ways through ---------------------------------------------------------------------------------------------
@@ -321,6 +322,49 @@ def test_run_now_writes_a_request(page: Page, address: str, seeded: Seeded) -> N
     assert [(row.kind, row.payload, row.author) for row in asked] == [
         ("run", {"suite": "golden", "backend": "keyword", "trials": 1}, "local")
     ]
+
+
+def test_the_numbers_are_a_click_away(page: Page, address: str, seeded: Seeded) -> None:
+    """On a run that got worse one click shows looks and earlier runs, and another opens one of them; a lost
+    case is a click away too."""
+    run = newest(seeded)
+    page.goto(f"{address}/run?run={run.id}")
+    settled(page)
+    expect(page.get_by_test_id("stBadge").get_by_text("Worse")).to_be_visible()
+    before = page.locator('[data-testid="stDataFrame"]').count()
+    page.get_by_text("The numbers, and every earlier run").click()
+    expect(page.locator('[data-testid="stDataFrame"]')).to_have_count(before + 2)
+    settled(page)
+    click_row(page, 1, 0, 0.1)
+    page.wait_for_url(lambda url: f"run={run.id}" not in url)
+    at(page, "run")
+    page.go_back()
+    page.wait_for_url(f"**run={run.id}*")
+    settled(page)
+    page.locator(f"a[href*='case={sorted(seeded.world.broken)[0]}']").click()
+    at(page, "case")
+    expect(page.locator("h1")).to_contain_text("mem0 fails it since")
+
+
+def test_a_decision_needs_a_reason(page: Page, tmp_path: Path, seeded: Seeded) -> None:
+    """Pinning without a reason is refused in words; with one it is written, and stands on the page."""
+    shutil.copy(seeded.path, tmp_path / "copy.db")
+    url = f"sqlite:///{tmp_path}/copy.db"
+    with served(url, tmp_path) as at_:
+        page.goto(f"{at_}/run?run={newest(seeded).id}")
+        settled(page)
+        page.get_by_role("button", name="Pin as anchor").click()
+        form = page.get_by_test_id("stForm")
+        form.get_by_role("button", name="Pin as anchor").click()
+        expect(page.get_by_text("needs a reason")).to_be_visible()
+        form.get_by_role("textbox", name="Reason").fill("release 4.12")
+        form.get_by_role("button", name="Pin as anchor").click()
+        expect(page.get_by_text("pinned as anchor by local")).to_be_visible()
+        page.goto("about:blank")  # a page that polls a server that stops would say so in the log
+    database = open_database(url)
+    made = queries.baseline_decisions(database, "golden", "mem0")
+    database.close()
+    assert [(one.action, one.reason, one.author) for one in made] == [("pin", "release 4.12", "local")]
 
 
 def test_first_results_appear_by_themselves(page: Page, tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ from zoneinfo import ZoneInfo
 import plotly.graph_objects as go
 import pytest
 
-from dashboard import charts
-from dashboard.charts import Extras, Line
+from dashboard import charts, levels
+from dashboard.axes import local
+from dashboard.charts import Alert, Extras, Line
 from dashboard.figures import Tick, Window
 from dashboard.palette import THEMES, Style, styles
 from dashboard.strips import Cell, Row, broke
@@ -58,6 +59,45 @@ def curve(figure: go.Figure, name: str) -> Any:
 
 def words_on(figure: go.Figure) -> list[str]:
     return [annotation.text for annotation in figure.layout.annotations]
+
+
+# Verdicts
+
+
+def test_levels_stand_where_something_changed() -> None:
+    """A series that fell has a thick line a level, as high as its mean; one at rest has none."""
+    fell, rests = (line("mem0", [0.93, 0.94] * 10 + [0.80, 0.81] * 10), line("dense", [0.80, 0.81] * 20))
+    shown = [one._replace(levels=levels.found(one.points, "pass")) for one in (fell, rests)]
+    figure = charts.trend(shown, "pass", window(days=40), Extras())
+    (drawn,) = [trace for trace in traces(figure, "scatter") if trace.line.width == 3.4]
+    assert drawn.y == (93.5, 93.5, None, 80.5, 80.5, None)
+    assert drawn.x[3] == local(fell.points[20].started_at, ZoneInfo("UTC"))
+    assert drawn.line.color == STYLES["mem0"].colour
+
+
+def test_levels_of_amounts_need_no_counts() -> None:
+    """A time that doubled changes its level as well, on nothing but the values."""
+    found = levels.found(line("mem0", [10.0, 11.0] * 10 + [20.0, 21.0] * 10, "recall_ms").points, "recall_ms")
+    assert [level.mean for level in found] == [10.5, 20.5]
+
+
+def test_a_ring_opens_its_run() -> None:
+    """Where a verdict turned stands a ring in its colour, which a click opens and which says what it is,
+    without markup."""
+    ring = Alert(107, START, 0.9, "#C0271D", "Worse: <b>x</b>, run 107")
+    figure = charts.trend([line("mem0", [0.9])._replace(alerts=[ring])], "pass", window(), Extras())
+    (drawn,) = [trace for trace in traces(figure, "scatter") if trace.marker.symbol == "circle-open"]
+    assert (drawn.customdata[0][0], drawn.y[0], drawn.marker.line.color) == (107, 90.0, ("#C0271D",))
+    assert drawn.text == ("Worse: &lt;b&gt;x&lt;/b&gt;, run 107",)
+
+
+def test_a_drift_is_drawn_around_zero() -> None:
+    """A difference may be below zero: its axis reaches as far down as up, in points."""
+    axis = charts.trend(
+        [line("mem0", [0.01, -0.12], "anchor_drift")], "anchor_drift", window(), Extras()
+    ).layout.yaxis
+    assert axis.range == (-20, 20)
+    assert "−12.0 points" in charts.alt("x", [line("mem0", [-0.12], "anchor_drift")], "anchor_drift")
 
 
 # Axes

@@ -118,6 +118,11 @@ def test_a_run_says_what_it_was_held_against(told: dict[str, Any], expected: str
             ["the reference", "would have missed drops under 20 points"],
         ),
         ({"beats_dense": {}, "blind_spot": None}, False, []),
+        (
+            {"leak": {"first_bad": 7, "before": 0.9, "after": 0.84}, "blind_spot": None},
+            False,
+            ["beats dense", "−6.0 points at run 7"],
+        ),
         ({"lost": ["a", "b"], "blind_spot": None}, False, ["beats dense", "2 lost"]),
     ],
 )
