@@ -81,7 +81,7 @@ def baseline(run: Night, earlier: Sequence[Night], decisions: Sequence[Decision]
     pinned = _pinned(decisions)
     left_out = dict(_left_out(run, earlier, decisions))
     usable = [night for night in earlier if night.run_id not in left_out]
-    accepted = [night for night in usable if night.accepted or (pinned and night.run_id in pinned.run_ids)]
+    accepted = [night for night in usable if _stands(night, pinned, _beginning(decisions))]
     held = pinned is not None and pinned.action == "hold"
     anchor = [night for night in accepted if pinned and night.run_id in pinned.run_ids] or accepted[:RECENT]
     recent = anchor if held else accepted[-RECENT:]
@@ -96,6 +96,12 @@ def baseline(run: Night, earlier: Sequence[Night], decisions: Sequence[Decision]
         decision=pinned or _beginning(decisions),
         left_out=(*(LeftOut(*item) for item in left_out.items()), *refused),
     )
+
+
+def _stands(night: Night, pinned: Decision | None, beginning: Decision | None) -> bool:
+    """What was judged before a change was called intended was held against a baseline that is no more."""
+    chosen = pinned is not None and night.run_id in pinned.run_ids
+    return night.accepted or chosen or (beginning is not None and night.at < beginning.at)
 
 
 def _ids(nights: Iterable[Night]) -> tuple[int, ...]:
