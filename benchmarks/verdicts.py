@@ -3,8 +3,8 @@
 `golden` and `contract` are played on `hybrid` with noise: 15 % of all questions are unsure, and fail three
 times in ten. The verdict is reached as in production, from a rolling baseline: tonight's first trial, three
 at once where that is a suspicion, three more where it holds. First on nights of the noisy backend alone; then
-with each fault put into it on the night after the first ten. Nothing is stored, and each backend is played but
-twice, without noise and with every answer flipped: the noise says which of the two each trial of a case is.
+with each fault put into it on the night after the first ten. Nothing is stored, and each backend is played
+twice: without noise, and with every answer flipped. The noise says which of the two each trial of a case is.
 Latency is left out, since that is not of one night then.
 """
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from collectors import failures
 from collectors.scenario import Answer, Played
-from store.metrics import METRICS
+from store.metrics import METRICS, NOISE_MS
 
 QUERY_IGNORED = "query ignored"
 SLOW = "too slow"
@@ -19,9 +19,6 @@ KINDS = {
     SLOW: "nothing was lost but time",
 }
 """Kinds that only a whole run shows, held against a healthy one."""
-
-NOISE_MS = 5.0
-"""A difference in latency that a busy machine makes by itself, however small the latency."""
 
 GENERIC = frozenset({failures.UNRETURNED, failures.TOO_LOW, failures.UNWANTED, failures.MISSING})
 """Kinds that say where an answer was lost and not why: many faults have these for a consequence."""

@@ -77,5 +77,8 @@ _ROWS = (
            "calibrations in which an unchanged backend looked changed at the first look"),
 )  # fmt: skip
 
+NOISE_MS = 5.0
+"""A difference in latency that a busy machine makes by itself, however small the latency."""
+
 METRICS = {metric.name: metric for metric in _ROWS}
 METRIC_NAMES = {metric.id: metric.name for metric in _ROWS}

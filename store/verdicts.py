@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from store.answers import Flags, Table, constant, longest_stretch, mean
-from store.metrics import METRICS
+from store.metrics import METRICS, NOISE_MS
 from store.queries.policy import TRIAL_RUNS
 from store.queries.verdicts import (
     MEASURED,
@@ -351,11 +351,11 @@ class _Held:
         table = Table(self.record, [row for row in self.record.values if row.metric == name])
         nights = table.nights(self.record.baseline.recent)
         trials = [table.trials(self.record.run_id)[:1], *(table.trials(look) for look in self.record.looks)]
-        upward = worse == (metric.better == "lower")
+        upward, smallest = worse == (metric.better == "lower"), metric.smallest_change
+        if metric.unit == "ms" and nights.size:
+            smallest = max(smallest, NOISE_MS / max(float(np.nanmedian(nights)), 1e-3))
         tests = [
-            shift_test(
-                nights, fresh, smallest=metric.smallest_change, upward=upward, relative=metric.relative
-            )
+            shift_test(nights, fresh, smallest=smallest, upward=upward, relative=metric.relative)
             for fresh in trials
         ]
         agree = [test.rejects(level / FAMILY) for test, level in zip(tests, LEVELS, strict=False)]

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 from collectors.backend import BackendConfig
-from collectors.runner import RunLimits, RunPlan
+from collectors.runner import RunLimits, RunPlan, run
 from collectors.suite import Suite, SuiteConfig, load
 from store import queries
 from store.database import open_database
@@ -133,3 +133,26 @@ def opened_when_there(folder, process):
         assert process.poll() is None
         time.sleep(0.02)
     return opened(folder)
+
+
+# Nights before a verdict
+
+LOSING = """
+[database]
+url = "sqlite:///record.db"
+[backends.mine]
+type = "tests.collectors.odd_backends:{type}"
+lost = "r key opens"
+[suites.small]
+path = "small.jsonl"
+"""
+"""A backend that loses three of 16 cases: those of amber, cedar and ember."""
+LOST = ["case-amber", "case-cedar", "case-ember"]
+
+
+def good_nights(folder, db, number=6):
+    """Runs of the same suite on the same backend, before it lost anything. Returns their plan."""
+    of = plan(suite(folder, cases(16)))
+    for _ in range(number):
+        assert run(of, db).status == "whole"
+    return of

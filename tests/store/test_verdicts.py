@@ -323,6 +323,12 @@ def test_twenty_times_slower_is_a_finding(looks, stage):
     assert (verdict.verdict, verdict.wants_a_look) == ("unchanged", not looks)
 
 
+def test_what_a_busy_machine_makes_is_no_finding():
+    """A few milliseconds more are the machine's, however much they are of a small latency."""
+    values = latencies(NIGHTS_MS, 6.0)
+    assert judge(record(GOOD, row(), values=values)).moved == ()
+
+
 def test_a_slow_night_alone_is_no_finding():
     """A metric that is as ever at the next look has not moved."""
     values = latencies(NIGHTS_MS, 40.0, [2.0])
