@@ -14,7 +14,7 @@ from store.database import Database, insert_rows
 from store.metrics import METRICS
 from store.portable import Carried, CarriedAnswer
 from store.queries.verdicts import PRIME
-from store.writes.common import PROJECT, changed, insert, insert_event, known_scorer, now
+from store.writes.common import PROJECT, changed, insert, insert_event, known_scorer
 
 PASS = METRICS["pass"].id
 IMPORT = "import"
@@ -159,5 +159,5 @@ def _keep_decisions(
         told = {"action": one.action, "run_ids": [by_number[number] for number in one.run_ids]}
         series = {"suite_id": home.suite_id, "backend_id": home.backend_id}
         insert(
-            connection, m.baseline_change, at=now(), reason=one.reason, author=one.author, **series, **told
+            connection, m.baseline_change, at=one.at, reason=one.reason, author=one.author, **series, **told
         )
