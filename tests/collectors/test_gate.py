@@ -119,7 +119,7 @@ def test_a_critical_case(primed):
 
 
 def test_a_ship_bar(primed):
-    """A suite's bar fails the gate when its metric is past it, in whichever direction is bad, and when nothing
+    """A suite's bar fails the gate when its metric is past it, in the direction that is bad, and when nothing
     measured it."""
     primed.set(bars="{ pass = 0.9, returned_n = 1.0 }")
     code, told = primed.gate()
