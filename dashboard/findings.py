@@ -98,13 +98,15 @@ def _looks(run: RunRow, content: Mapping[str, Any]) -> None:
 
 
 def _earlier(content: Mapping[str, Any], baseline: Baseline | None) -> None:
-    """Every run of the series before this one: part of the baseline, or why not. A click opens it."""
+    """Every run of the series before this one: first those of the baseline, then the others with why not,
+    each newest first. A click opens one."""
     left_out = {one.run_id: one.why for one in baseline.left_out} if baseline else {}
     compared, anchor = set(content["baseline"]), set(content["anchor"])
     ids = sorted(compared | anchor | left_out.keys(), reverse=True)
     if not ids:
         return
-    rows = data.ask(queries.runs, ids=ids, limit=None)
+    found = data.ask(queries.runs, ids=ids, limit=None)
+    rows = sorted(found, key=lambda row: row.id not in compared)
     st.session_state["_earlier"] = [row.id for row in rows]
     table = [
         {
