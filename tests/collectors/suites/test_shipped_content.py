@@ -15,7 +15,7 @@ import regex
 from collectors.history import History
 from collectors.matching import any_matches
 from collectors.scorers import Want, wants
-from collectors.suite import SHIPPED, Memory, Plant, Probe, Session, Suite, load
+from collectors.suite import SHIPPED, Amend, Forget, Memory, Plant, Probe, Session, Step, Suite, load
 from collectors.suites.golden import SHIPPED_WORLDS, World, read_world
 
 MAIN_TAGS = (
@@ -315,3 +315,21 @@ def test_contract_covers_what_any_backend_ought_to_do() -> None:
     assert len(cases("contract")) >= 20
     assert found["contract"] == len(cases("contract")) == len(shipped("contract").scenarios)
     assert set(CONTRACT_TAGS) <= set(found)
+
+
+def test_contract_loses_two_cases_or_a_critical_one_by_each_single_fault() -> None:
+    """What is planted beside a text is asked for in two cases each; several memories are forgotten in one
+    call, which is critical; and a leg is asked alone, more than once, after an amendment."""
+    asked = Counter(
+        name
+        for probe in cases("contract").values()
+        for name in {name for e in probe.expectations if e.kind == "metadata" for name, _ in e.values}
+    )
+    assert min(asked[name] for name in ("role", "at", "domain", "session")) >= 2, asked
+    told = [probe for probe in shipped("contract").probes if any(isinstance(s, Amend) for s in probe.story)]
+    assert sum(probe.leg == "keyword" for probe in told) >= 2
+    assert any(p.critical for p in shipped("contract").probes if any(_forgets_several(s) for s in p.story))
+
+
+def _forgets_several(step: Step) -> bool:
+    return isinstance(step, Forget) and len(step.ids) > 1
