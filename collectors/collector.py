@@ -10,13 +10,14 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from collectors import policy
 from collectors.calls import describe
 from collectors.configured import load_suite, register_all, suite_names, suite_owner
 from collectors.lint.noting import note
@@ -119,6 +120,7 @@ class Collector:
         self.scheduler = make_scheduler(self.worker, self._fired)
         self._run_stop = threading.Event()
         self._written_ahead = NEVER
+        self._told: set[str] = set()
 
     @property
     def settings(self) -> Settings:
@@ -216,6 +218,7 @@ class Collector:
         asked = Asked(f"schedule:{name}", section.trials, wait_s=self.busy_wait_s)
         for pair in scheduled_pairs(self.settings, section):
             self._run_and_note(pair, asked)
+        self._lint()
 
     def _fired(self, fired: Fired) -> None:
         try:
@@ -264,10 +267,24 @@ class Collector:
             self.say(told(self.db, done))
 
     def _lint(self) -> None:
-        """What is wrong with the suites in force, for the Suites page."""
+        """What is wrong with the suites in force, for the Suites page, and what nobody accounted for."""
         for name in suite_names(self.settings):
             if not self.stop.is_set():
-                note(self.db, load_suite(self.settings, name), suite_owner(self.settings, name))
+                self._complain(self._complaints(name))
+
+    def _complaints(self, suite: str) -> list[str]:
+        try:
+            note(self.db, load_suite(self.settings, suite), suite_owner(self.settings, suite))
+            return policy.complaints(self.db, self.settings, [suite])
+        except SuiteError as error:
+            return [f"suite {suite} cannot be loaded: {error}"]
+
+    def _complain(self, lines: Sequence[str]) -> None:
+        """Each once: they stand until somebody acts."""
+        for line in lines:
+            if line not in self._told:
+                self._told.add(line)
+                writes.add_event(self.db, "warning", SOURCE, line)
 
     def _run_and_note(self, pair: Pair, asked: Asked) -> Done:
         done = self._run(pair, asked)
