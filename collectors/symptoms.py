@@ -27,6 +27,9 @@ KINDS = {
 NOISE_MS = 5.0
 """A difference in latency that a busy machine makes by itself, however small the latency."""
 
+PLANTING_NOISE_MS = 2 * NOISE_MS
+"""The same, of all the writes of a scenario."""
+
 GENERIC = frozenset({failures.UNRETURNED, failures.TOO_LOW, failures.UNWANTED, failures.MISSING})
 """Kinds that say where an answer was lost and not why: many faults have these for a consequence."""
 
@@ -156,13 +159,13 @@ def _beyond(pair: Pair) -> dict[str, tuple[float, float]]:
     return beyond | _slower_planting(pair)
 
 
-def _slower_planting(pair: Pair, most: float = 0.75) -> dict[str, tuple[float, float]]:
+def _slower_planting(pair: Pair, most: float = 0.85) -> dict[str, tuple[float, float]]:
     """What planting takes, medians of all scenarios, where most of them took longer than they did. By the
     scenario: the time of a call that plants a hundred memories is nothing to each, and planting is so quick
     that a busy machine doubles the median by itself, and hardly ever nearly all."""
     known = {(old.suite, old.scenario): (old.plant_ms, new.plant_ms) for old, new in pair.both}
     times = [(old, new) for old, new in known.values() if old is not None and new is not None]
-    slower = sum(_matters("plant_ms", old, new) for old, new in times)
+    slower = sum(_matters("plant_ms", old, new) and new - old > PLANTING_NOISE_MS for old, new in times)
     if not times or slower < most * len(times):
         return {}
     return {"plant_ms": (median(old for old, _ in times), median(new for _, new in times))}

@@ -88,7 +88,7 @@ def test_what_was_lost_before_is_not_lost_again():
 
 @pytest.mark.parametrize(("fields", "metric"), [
     ({"latency_ms": 7.0}, "recall_ms"),
-    ({"plant_ms": 7.0}, "plant_ms"),
+    ({"plant_ms": 12.0}, "plant_ms"),
     ({"settle_ms": 7.0}, "settle_ms"),
     ({"retried": [True]}, "first_try_errors"),
     ({"returned": ("a", "b", "c", "d", "e", "f")}, "returned_n"),
@@ -103,7 +103,7 @@ def test_detected_by_what_changed(fields: dict[str, Any], metric: str):
 
 
 @pytest.mark.parametrize("fields", [
-    {"latency_ms": 5.9}, {"latency_ms": 0.2}, {"returned": [tuple("abcdef")] * 9}, {"unstable": [False] * 4},
+    {"latency_ms": 5.9}, {"plant_ms": 9.9}, {"latency_ms": 0.2}, {"returned": [tuple("abcdef")] * 9}, {"unstable": [False] * 4},
 ])  # fmt: skip
 def test_not_detected_by_less(fields: dict[str, Any]):
     """What a busy machine does to a latency of a millisecond, or half a hit more, is no symptom."""
