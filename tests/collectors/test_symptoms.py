@@ -103,7 +103,8 @@ def test_detected_by_what_changed(fields: dict[str, Any], metric: str):
 
 
 @pytest.mark.parametrize("fields", [
-    {"latency_ms": 5.9}, {"plant_ms": 9.9}, {"latency_ms": 0.2}, {"returned": [tuple("abcdef")] * 9}, {"unstable": [False] * 4},
+    {"latency_ms": 5.9}, {"latency_ms": 0.2}, {"plant_ms": 9.9}, {"returned": [tuple("abcdef")] * 9},
+    {"unstable": [False] * 4},
 ])  # fmt: skip
 def test_not_detected_by_less(fields: dict[str, Any]):
     """What a busy machine does to a latency of a millisecond, or half a hit more, is no symptom."""
