@@ -165,6 +165,7 @@ BACKENDS = {
 OPTIONS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(BACKENDS, frozenset()),
     "mem0": frozenset({"infer", "search"}),
+    "faulty": frozenset({"of", "fault", "share", "flip", "seed"}),
 }
 """Type -> what its section may hold beside the keys of every section: known without importing it."""
 
