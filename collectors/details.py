@@ -32,8 +32,8 @@ _KEY_OF_40 = re.compile(r"(?<![\w/+=.-])[A-Za-z0-9/+]{40}(?![\w/+=.-])")
 _LOGIN = re.compile(r"(?i)\b[a-z][a-z0-9+.-]*://[^\s/:@]*:(?P<it>[^\s/@]+)@")
 _PASSWORD = re.compile(
     r"(?i)(?:\b|_)(?:pass(?:word|wd|phrase|code)|passwort|pwd|secret|token|(?:api|access)[-_ ]?key)\b"
-    r"[\"']?(?:\s*=\s*[\"']?(?P<set>[^\s<>{}$*,;&\"'`]{4,})"
-    r"|\s*(?::|\bis\b|\bist\b)\s*[\"'`]?(?P<it>(?=[^\s]*\d)(?=[^\s]*[a-z])[^\s<>{}$*,;&\"'`]{5,}))"
+    r"[\"']?(?:\s*=\s*[\"']?(?P<set>[^\s<>{}$*,;&\"'`]{4,}(?<![.!?)]))"
+    r"|\s*(?::|\bis\b|\bist\b)\s*[\"'`]?(?P<it>(?=[^\s]*\d)(?=[^\s]*[a-z])[^\s<>{}$*,;&\"'`]{5,}(?<![.!?)])))"
 )
 """Whatever is set with =; in a sentence only what is no plain word and no plain number."""
 _PASSWORD_SIGNS = ("pass", "pwd", "secret", "token", "key")
