@@ -80,13 +80,14 @@ class Matcher:
         return False
 
 
-_BEGINS = r"(?:(?<![\p{Lu}\p{Ll}\d_])(?<!\d[.,:](?=\d))|(?=[^\p{Lu}\p{Ll}\d_]))"
-_ENDS = r"(?:(?![\p{Lu}\p{Ll}\d_])(?!(?<=\d)[.,:]\d)|(?<=[^\p{Lu}\p{Ll}\d_]))"
+_LETTER = r"\p{Lu}\p{Ll}_"
+_BEGINS = rf"(?:(?=\d)(?<!\d)(?<!\d[.,:])|(?=[{_LETTER}])(?<![{_LETTER}\d])|(?![{_LETTER}\d]))"
+_ENDS = rf"(?:(?<=\d)(?!\d|[.,:]\d)|(?<=[{_LETTER}])(?![{_LETTER}\d])|(?<![{_LETTER}\d]))"
 
 
 def whole(pattern: str) -> str:
-    """The pattern, where it begins and ends with a word or a number. Scripts without capitals may write
-    without spaces, and have no such ends."""
+    """The pattern, where it begins and ends with a word or a number; 45 does in 45d. Scripts without
+    capitals may write without spaces, and have no such ends."""
     return f"{_BEGINS}(?:{pattern}){_ENDS}"
 
 

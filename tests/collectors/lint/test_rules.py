@@ -158,6 +158,12 @@ RIGHT = {
     "words that all are part of longer ones": case(
         writes=["Repainted the mill.", "Repainting the mill.", *NEAR], expect_any=["paint"]
     ),
+    "a number and its unit": case(
+        writes=["The limit is 45 days.", "Retention: 45d since May.", *NEAR], expect_any=[r"\b45"]
+    ),
+    "a script without spaces": case(
+        writes=["住むのは東京。", "東京都の塔を見た。", *NEAR], expect_any=["東京"]
+    ),
     "numbers of their own": case(
         writes=["The limit is 45 days.", "In Fenwick it is 450 days, in Orrin 145, in Rill 1.45.", *NEAR],
         expect_any=[r"\b45 days"],
