@@ -459,6 +459,12 @@ def test_the_legs_are_those_of_the_backends_that_we_ship():
 
 
 def test_a_secret_is_not_repeated(checked):
-    """A finding about a key does not show the key."""
+    """No finding shows a key: neither the one about it, nor one about a case or pattern that is one."""
     (found,) = checked.full(*BAD["secret"])
     assert "a1B2a1B2" not in found.message
+    key = f"ghp_{'z9Y8' * 9}"
+    told = checked.full(
+        {"id": key, "query": "which?", "expect_any": [key], "writes": ["a shed"], "source": "x"}
+    )
+    assert {"underivable", "secret"} <= {one.rule for one in told}
+    assert not any(key in (one.case, *one.message.split("'")) for one in told)

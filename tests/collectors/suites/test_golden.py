@@ -411,7 +411,7 @@ def test_no_memory_is_planted_twice(reading: Reader):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(None, "does not exist$"), (b"\xff\xfe{}", "cannot be read as UTF-8 text")]
+    ("content", "said"), [(None, "does not exist$"), (b"\xff\xfe{}", "cannot be read: line 1 is not")]
 )
 def test_a_file_that_cannot_be_read_is_named(folder: Path, content: bytes | None, said: str):
     """A missing file and one in another encoding are refused by name."""
