@@ -418,7 +418,7 @@ def test_a_file_that_cannot_be_read_is_named(folder: Path, content: bytes | None
     path = folder / "mine.jsonl"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(SuiteError, match=rf"^\S*mine\.jsonl: {said}"):
+    with pytest.raises(SuiteError, match=rf"(?m)^\S*mine\.jsonl: {said}"):
         load(SuiteConfig("mine", path))
 
 
