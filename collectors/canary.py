@@ -55,6 +55,7 @@ class Canary:
                 f"nothing is recorded of {self.suite.name} on {self.backend}: memtrend canary record "
                 "--expected N, with N from the source of truth"
             )
+        self._refuse_unknown_legs(self._with(self._count))
         limits = CallLimits(self.settings.limits.timeout, self.settings.limits.attempts, 0)
         scenarios = self.suite.expecting(expected).scenarios
         return self._with(
@@ -73,13 +74,22 @@ class Canary:
         self._register(db)
         known = queries.expected_counts(db, self.suite.name, self.backend)
         counted = self._with(self._count)
+        self._refuse_unknown_legs(counted)
         if unknown := [leg for leg in legs if leg not in counted]:
             raise CanaryError(f"no leg {', '.join(unknown)}; known: {', '.join(counted)}")
         named = dict.fromkeys(legs or counted, expected)
-        compared = {leg: n for leg, n in counted.items() if leg in {**named, **known}}
-        _refuse(Census(compared, known), Census(counted, named), self._tolerance)
+        _refuse(_beside(counted, named, known), Census(counted, named), self._tolerance)
         writes.expect_counts(db, self.suite.name, self.backend, named, source, author)
         return {leg: counted[leg] for leg in named}
+
+    def _refuse_unknown_legs(self, counted: Mapping[str, int]) -> None:
+        """A leg that is not there would be skipped, and a canary that checks nothing is green."""
+        asked = {probe.leg for probe in self.suite.probes if probe.leg}
+        if unknown := sorted(asked - counted.keys()):
+            raise CanaryError(
+                f"suite {self.suite.name} asks leg {', '.join(unknown)}, which {self.backend} does not "
+                f"count; it counts: {', '.join(counted)}"
+            )
 
     @property
     def _tolerance(self) -> float:
@@ -94,7 +104,12 @@ class Canary:
         writes.register_backend(db, self.backend, section.type, public, section.owner)
 
     def _with(self, ask: Callable[[Instance], T]) -> T:
-        instance = Instance(backend_config(self.settings, self.backend))
+        config = backend_config(self.settings, self.backend)
+        if config.directory and not config.directory.exists():  # which opening would make, empty
+            raise CanaryError(
+                f"{self.backend}: its folder {config.directory} is not there, so nor is the index"
+            )
+        instance = Instance(config)
         try:
             return ask(instance)
         finally:
@@ -131,6 +146,13 @@ def standing_suite(settings: Settings, name: str) -> Suite:
 def standing_suites(settings: Settings) -> list[str]:
     """The configured suites that may read a standing index."""
     return [name for name, section in settings.suites.items() if section.kind == "index_health"]
+
+
+def _beside(counted: Mapping[str, int], named: Mapping[str, int], known: Mapping[str, int]) -> Census:
+    """The legs against each other: by what each was known to hold, since legs may differ by design. One that
+    has grown since is whole."""
+    held = {leg: min(n, known.get(leg, n)) for leg, n in counted.items() if leg in {**named, **known}}
+    return Census(held, {**named, **known} if known else {})
 
 
 def _refuse(against_each_other: Census, against_truth: Census, tolerance: float) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from collectors.arguments import BAD, NO_ANSWER, Refused, only_one
-from collectors.commands import Json, author, database, print_json, say, settings
+from collectors.commands import Json, author, database, print_json, settings
 
 if TYPE_CHECKING:
     from collectors.canary import Canary
@@ -47,7 +47,7 @@ def record(
 
     if (expected is None) == (source is None):
         raise Refused(
-            "give --expected N or --source 'a command that prints N': the index itself is not asked"
+            "give one of --expected N and --source 'a command that prints N': the index itself is not asked"
         )
     canary = _canary(settings(), suite, backend)
     with database() as db:
@@ -65,20 +65,21 @@ def record(
 
 @canary_app.command()
 def check(suite: Suite = None, backend: Backend = None, json: Json = False) -> None:
-    """Count and ask now, storing nothing. Exit 1 when something is missing, 3 when nothing is recorded."""
-    from collectors.canary import NoAnswer
+    """Count and ask now, storing nothing. Exit 1 when something is missing or the index does not answer, 3
+    when nothing is recorded."""
+    from collectors.canary import CanaryError, NoAnswer
 
     canary = _canary(settings(), suite, backend)
     with database() as db:
         try:
             found = canary.check(db)
-        except NoAnswer as error:
-            raise Refused(str(error), NO_ANSWER) from error
+        except CanaryError as error:
+            raise Refused(str(error), NO_ANSWER if isinstance(error, NoAnswer) else BAD) from error
     states = {finding.state for finding in found}
     if json:
         cases = [finding._asdict() for finding in found]
         ok = not states & {"bad", "error"}
         print_json({"suite": canary.suite.name, "backend": canary.backend, "ok": ok, "cases": cases})
-    for finding in found:
-        say(f"{finding.state:<7} {finding.case}: {finding.message}")
-    raise typer.Exit(BAD if "bad" in states else NO_ANSWER if "error" in states else 0)
+    else:
+        typer.echo("\n".join(f"{one.state:<7} {one.case}: {one.message}" for one in found))
+    raise typer.Exit(BAD if states & {"bad", "error"} else 0)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from collectors import policy
 from collectors.calibration import calibrate
 from collectors.calls import describe
 from collectors.configured import load_suite, register_all, suite_names, suite_owner
@@ -123,6 +124,7 @@ class Collector:
         self.scheduler = make_scheduler(self.worker, self._fired)
         self._run_stop = threading.Event()
         self._written_ahead = NEVER
+        self._told: set[str] = set()
 
     @property
     def settings(self) -> Settings:
@@ -221,6 +223,7 @@ class Collector:
         how = calibrate if section.kind == "calibration" else run_pair
         for pair in scheduled_pairs(self.settings, section):
             self._run_and_note(pair, asked, how)
+        self._lint()
 
     def _fired(self, fired: Fired) -> None:
         try:
@@ -269,10 +272,24 @@ class Collector:
             self.say(told(self.db, done))
 
     def _lint(self) -> None:
-        """What is wrong with the suites in force, for the Suites page."""
+        """What is wrong with the suites in force, for the Suites page, and what nobody accounted for."""
         for name in suite_names(self.settings):
             if not self.stop.is_set():
-                note(self.db, load_suite(self.settings, name), suite_owner(self.settings, name))
+                self._complain(self._complaints(name))
+
+    def _complaints(self, suite: str) -> list[str]:
+        try:
+            note(self.db, load_suite(self.settings, suite), suite_owner(self.settings, suite))
+            return policy.complaints(self.db, self.settings, [suite])
+        except SuiteError as error:
+            return [f"suite {suite} cannot be loaded: {error}"]
+
+    def _complain(self, lines: Sequence[str]) -> None:
+        """Each once: they stand until somebody acts."""
+        for line in lines:
+            if line not in self._told:
+                self._told.add(line)
+                writes.add_event(self.db, "warning", SOURCE, line)
 
     def _run_and_note(self, pair: Pair, asked: Asked, how: How = run_pair) -> Done:
         done = self._run(pair, asked, how)

@@ -53,6 +53,18 @@ class _Asked(NamedTuple):
     after: list[Turn]
 
 
+def append(line: str, path: Path) -> None:
+    """Add a line to a file, whose last one may lack its line break. Raises `SuiteError`."""
+    try:
+        with path.open("a+b") as suite:
+            if suite.tell():
+                suite.seek(-1, 2)
+                line = line if suite.read(1) == b"\n" else f"\n{line}"
+            suite.write(line.encode())
+    except OSError as error:
+        raise SuiteError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
 def draft(path: Path, id: str | None = None) -> str:
     """A line of a golden suite, ending in a line break. It does not load until a person has filled in what
     should come back. Raises `SuiteError` for a file that holds no conversation."""
@@ -65,7 +77,7 @@ def draft(path: Path, id: str | None = None) -> str:
         "query": asked.query,
         "expect_any": [f"{FILL_IN}: a pattern that the right memory matches{answered}>"],
         "tags": [f"{FILL_IN}: the reason this case exists>"],
-        "source": "a conversation of our own, personal details replaced",
+        "source": "a conversation of our own; patterns replaced what they found of persons: read it",
     }
     return json.dumps(case, ensure_ascii=False) + "\n"
 
@@ -100,10 +112,32 @@ def _read(path: Path) -> list[Turn]:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise SuiteError(f"{path}: cannot be read as UTF-8 text: {error}") from error
+    if not text.lstrip().startswith("{") and _is_json(text):
+        raise SuiteError(
+            f'{path}: is JSON, but no JSONL of turns: one {{"role": "user", "content": "..."}} a line'
+        )
     turns = list(_from_jsonl(path, text) if text.lstrip().startswith("{") else _from_text(text))
     if not turns:
         raise SuiteError(f"{path}: holds no conversation: plain text, or a line of {{role, content}} a turn")
     return turns
+
+
+_ARRAY = re.compile(r'\s*\[\s*[\[{"]')
+"""The beginning of an array of anything but numbers: the time of a chat, [10:32], is none."""
+
+
+def _is_json(text: str) -> bool:
+    """Whether it is one JSON document, or one a line, or the beginning of an array."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    return bool(_ARRAY.match(text)) or _parses(text) or (bool(lines) and all(map(_parses, lines)))
+
+
+def _parses(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _from_jsonl(path: Path, text: str) -> Iterator[Turn]:
@@ -118,7 +152,7 @@ def _from_jsonl(path: Path, text: str) -> Iterator[Turn]:
         if not isinstance(role, str) or not isinstance(content, str):
             raise SuiteError(f'{path}:{number}: should be {{"role": "user", "content": "..."}}')
         if content.strip():
-            yield Turn(_ROLES.get(role.casefold(), role), content.strip())
+            yield _turn(role, content.strip()) if role[:1].isupper() else _of_role(role, content.strip())
 
 
 def _from_text(text: str) -> Iterator[Turn]:
@@ -145,6 +179,11 @@ def _speaks(label: str) -> bool:
     return known in _ROLES or (known not in _HEADERS and all(word[0].isupper() for word in label.split()))
 
 
+def _of_role(role: str, text: str) -> Turn:
+    return Turn(_ROLES.get(role.casefold(), role), text)
+
+
 def _turn(label: str, text: str) -> Turn:
+    """Who is no role is a person on the user's side."""
     role = _ROLES.get(label.casefold())
     return Turn(role or "user", text, "" if role else label)

@@ -13,7 +13,7 @@ from collectors.backend import Hit, Usage
 from collectors.history import History
 from collectors.matching import MatchTimeout
 from collectors.scorers import Evidence, Want, differing, holds, wants
-from collectors.suite import Memory, Probe
+from collectors.suite import Memory, Plant, Probe
 
 FORGOTTEN = "forgotten yet returned"
 LEAKED = "leaked from another scope or user"
@@ -44,7 +44,7 @@ KINDS = {
     LEAKED: "a memory of another user, domain or namespace came back",
     BLED: "a memory of another session came back in one that should stand alone",
     SUPERSEDED: "the text that a memory had before it was amended came back",
-    STALE: "an older fact than the answer came first",
+    STALE: "what the answer has superseded came first",
     SPEAKER: "what one said came back as another's, or in place of another's",
     TIME: "an event came back with another time than its own",
     UNWANTED: "something forbidden came back that is nothing of the above",
@@ -59,7 +59,7 @@ KINDS = {
     TOO_MUCH: "the memory is not there, and is kept when planted alone: something took it away",
     REOPENED: "the memory was there before the store was closed and opened again, and is not now",
     UNRETURNED: "the memory is there by its own words, and the question does not bring it back",
-    TOO_LOW: "the question brings the memory back, below k",
+    TOO_LOW: "the question brings the memory back, below k or below what must not come first",
     MISSING: "the answer did not come back, and there was no diagnosis to say more",
     ERROR: "no answer at all after every retry",
     JUDGE_ERROR: "no pattern could judge the answer in time",
@@ -213,14 +213,22 @@ class _Lost(NamedTuple):
         return {memory.text for memory in self.history.replaced.values()} - current
 
     def _first(self) -> str:
-        """What must not come first did: an older fact than the answer, or another's word, or neither."""
+        """What must not come first did: what the answer has superseded, or another's word; else all that is
+        wrong is the order, where the answer came back too."""
         first = self.history.of(self.evidence.hits[0])
         wanted = [memory for found in answers(self.probe, self.history).values() for memory in found]
-        if first is None or not wanted:
-            return UNWANTED
-        if all(first.role != memory.role for memory in wanted):
+        if first and wanted and all(first.role != memory.role for memory in wanted):
             return SPEAKER
-        return STALE if any(self.history.is_older(first, memory) for memory in wanted) else UNWANTED
+        if first and self._is_superseded(first, wanted):
+            return STALE
+        return UNWANTED if self._unmet or not self.evidence.wants else TOO_LOW
+
+    def _is_superseded(self, first: Memory, wanted: Iterable[Memory]) -> bool:
+        """A case that says one thing, then another, and wants the later: only that is a story of a change. A
+        memory of the background is older than most answers, and has nothing to do with them."""
+        told = {memory.id for step in self.probe.story if isinstance(step, Plant) for memory in step.memories}
+        later = (memory for memory in wanted if memory.id in told)
+        return first.id in told and any(self.history.is_older(first, memory) for memory in later)
 
     # What came back damaged
 

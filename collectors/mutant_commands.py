@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from collectors.arguments import BAD, chosen
+from collectors.arguments import BAD, NO_ANSWER, Refused, chosen
 from collectors.commands import Json, Suites, database, print_json, say, settings
 
 if TYPE_CHECKING:
+    from collectors.backend import BackendConfig
     from collectors.mutants import Mutant, Played, Proof
     from collectors.suite import Suite
     from store.settings import Settings
@@ -24,9 +26,8 @@ def mutants(
     ] = "hybrid",
     json: Json = False,
 ) -> None:
-    """Put every known fault into a backend, and say which of them the suites notice. Exit 1 when the backend
-    fails without a fault: its answers differ from one time to the next, and prove nothing."""
-    from collectors import mutants as proving
+    """Put every known fault into a backend, and say which of them the suites notice. Exit 1 when the
+    backend's answers differ from one time to the next, which proves nothing; 3 when it is broken itself."""
     from collectors import tables
     from collectors.configured import backend_config, backend_names, load_suite, suite_names
 
@@ -34,11 +35,32 @@ def mutants(
     names = chosen(suite or DEFAULT, suite_names(of), "suite")
     config = backend_config(of, chosen([backend], backend_names(of), "backend")[0])
     suites = [load_suite(of, name) for name in names]
-    played = proving.play_mutants(suites, config, on_progress=_tell)
+    if standing := [suite.name for suite in suites if suite.standing]:
+        raise Refused(f"suite {standing[0]} reads a standing index, into which no fault is put")
+    played = _played(of, suites, config)
     _keep(of, backend, suites, played)
     proof = played.proof(names)
     print_json(_document(proof)) if json else tables.print_mutants(proof)
     raise typer.Exit(BAD if proof.healthy.detected else 0)
+
+
+def _played(of: Settings, suites: list[Suite], backend: BackendConfig) -> Played:
+    """Nobody else has the backend meanwhile: another run would be a fault that nobody put in."""
+    from collectors.backends.faulty import FAULTS
+    from collectors.lease import BackendLease, InstanceBusy
+    from collectors.mutants import Unfit, play_mutants
+
+    times, plants = len(FAULTS) + 2, sum(suite.plants for suite in suites)
+    say(f"{times} times {plants} memories and {_questions(suites)} questions, on {backend.name}")
+    try:
+        with database(of) as db, BackendLease(db, backend.name, threading.Event()):
+            return play_mutants(suites, backend, on_progress=_tell)
+    except (Unfit, InstanceBusy) as error:
+        raise Refused(str(error), NO_ANSWER) from error
+
+
+def _questions(suites: list[Suite]) -> int:
+    return sum(1 for suite in suites for _ in suite.probes)
 
 
 def _tell(done: int, total: int) -> None:

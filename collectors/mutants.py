@@ -8,6 +8,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import tempfile
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
@@ -19,11 +20,13 @@ from stamina.instrumentation import set_on_retry_hooks
 from collectors.backend import NAMESPACE_PREFIX, BackendConfig
 from collectors.backends.faulty import FAULTS
 from collectors.calls import Instance
+from collectors.failures import ERROR
 from collectors.scenario import CallLimits, play
 from collectors.suite import Scenario, Suite, digest
 from collectors.symptoms import Seen, Symptoms, seen, symptoms
 from store.records import MutantRecord
 
+IN_MEMORY = ("keyword", "dense", "hybrid", "nothing", "everything")
 LIMITS = CallLimits(diagnoses=8)
 """A few diagnoses of each scenario name the kind as well as all of them would."""
 
@@ -47,6 +50,10 @@ class Mutant(NamedTuple):
         found, meaning = self.found, FAULTS[self.fault].meaning
         lost = (found.detected, len(found.lost), found.critical)
         return MutantRecord(self.fault, meaning, *lost, found.kind, self.named_right)
+
+
+class Unfit(Exception):
+    """The backend without a fault is itself broken, so that nothing can be proved. Says how."""
 
 
 class Proof(NamedTuple):
@@ -93,15 +100,33 @@ def play_mutants(
     workers: int | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Played:
-    """Play the suites on the healthy backend twice and on each mutant of it, in processes of their own."""
+    """Play the suites on the healthy backend twice and on each mutant of it, in processes of their own: side
+    by side where it lives in memory, else one after the other, since a server's load is an answer too. Raises
+    `Unfit` when the healthy one answers with errors, or passes nothing."""
     parts = tuple(Part(suite.name, scenario) for suite in suites for scenario in suite.scenarios)
     configs = [backend, backend, *(with_fault(backend, fault) for fault in faults)]
-    played: dict[int, tuple[Seen, ...]] = {}
-    for number, answers in _played(parts, configs, workers or os.cpu_count() or 1):
-        played[number] = answers
+    played: dict[int, tuple[Seen, ...]] = {0: play_all(parts, backend)}
+    _refuse_unfit(backend.name, played[0])
+    at_once = workers or (os.cpu_count() or 1 if backend.type in IN_MEMORY else 1)
+    for number, answers in _played(parts, configs[1:], at_once):
+        played[number + 1] = answers
         on_progress(len(played), len(configs))
     healthy, again, *others = (played[number] for number in range(len(configs)))
     return Played(healthy, again, dict(zip(faults, others, strict=True)))
+
+
+def _refuse_unfit(name: str, answers: Sequence[Seen]) -> None:
+    asked = [one for one in answers if one.passed is not None]
+    errors = [one for one in asked if one.failure == ERROR]
+    if errors:
+        raise Unfit(
+            f"{name} without a fault: {len(errors)} of {len(asked)} cases end in an error; "
+            f"memtrend doctor {name}"
+        )
+    if not any(one.passed for one in asked):
+        raise Unfit(
+            f"{name} without a fault passes none of {len(asked)} cases, so no fault could cost it one"
+        )
 
 
 def with_fault(backend: BackendConfig, fault: str) -> BackendConfig:
@@ -144,8 +169,8 @@ def _play_kept(config: BackendConfig) -> tuple[Seen, ...]:
 
 
 def play_all(parts: Sequence[Part], config: BackendConfig) -> tuple[Seen, ...]:
-    """In memory, and what closes and opens the backend in a folder that is gone afterwards: the store that
-    the backend is configured with is not touched."""
+    """In memory, and what closes and opens the backend in a folder that is gone afterwards, so that no store
+    in the box is touched; a server gets namespaces of their own."""
     with tempfile.TemporaryDirectory(prefix="memtrend-mutant-") as folder:
         together = [part for part in parts if not part.scenario.reopens]
         alone = [part for part in parts if part.scenario.reopens]
@@ -159,7 +184,9 @@ def _answers(parts: Sequence[Part], config: BackendConfig) -> Iterator[Seen]:
     instance = Instance(config)
     try:
         for suite, scenario in parts:
-            namespace = f"{NAMESPACE_PREFIX}mutant-{digest([suite, scenario.id])[:8]}"
+            namespace = (
+                f"{NAMESPACE_PREFIX}mutant-{digest([os.getpid(), time.time_ns(), suite, scenario.id])[:16]}"
+            )
             played = play(instance, scenario, namespace, LIMITS)
             yield from (seen(answer, suite, scenario.id, played) for answer in played.answers)
     finally:

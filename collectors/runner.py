@@ -352,6 +352,8 @@ class _Run:
         scenarios = queries.scenario_stats(self.db, self.run_id)
         rollups = roll_up(cases, scenarios)
         asked = sum(case.status != "skipped" for case in cases)
+        if not asked:
+            return self._end("void", f"no case of {self.plan.suite.name} applies to this backend", rollups)
         if self.errors > self.plan.limits.max_error_rate * asked:
             limit = f"{self.plan.limits.max_error_rate:.0%}"
             reason = f"{self.errors} of {asked} answers were errors, over the limit of {limit}"

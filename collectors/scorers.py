@@ -118,15 +118,16 @@ def differing(expectation: Expectation, hits: Sequence[Hit]) -> dict[str, Any]:
 
 def is_same(planted: Any, returned: Any) -> bool:
     """Whether a value survived: equal, or the same moment written otherwise."""
-    return bool(planted == returned) or None is not _moment(planted) == _moment(returned)
+    return bool(planted == returned) or None is not moment(planted) == moment(returned)
 
 
-def _moment(value: Any) -> datetime | None:
+def moment(value: Any) -> datetime | None:
+    """The time that a value tells, in UTC unless it says otherwise; None where it tells none."""
     try:
-        moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+        at = value if isinstance(value, datetime) else datetime.fromisoformat(value)
     except (TypeError, ValueError):
         return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def _found_of(evidence: Evidence, expectation: Expectation) -> list[tuple[int, ...]]:

@@ -108,19 +108,18 @@ def draft(
     ],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A file; stdout by default.")] = None,
     id: Annotated[
-        str | None, typer.Option(help="The id of the case; from the file's name by default.")
+        str | None, typer.Option(help="The id of the case; by default draft- and a digest of the talk.")
     ] = None,
 ) -> None:
     """Turn a conversation into a draft case, for a person to finish: it does not load before."""
-    from collectors.drafting import draft as drafted
+    from collectors import drafting
 
-    line = drafted(file, id)
+    line = drafting.draft(file, id)
     if output is None:
         typer.echo(line, nl=False)
         return
-    with output.open("a", encoding="utf-8") as suite:
-        suite.write(line)
-    say(f"a draft at the end of {output}: fill in what stands in <angle brackets>")
+    drafting.append(line, output)
+    say(f"a draft at the end of {output}: read it, and fill in what stands in <angle brackets>")
 
 
 def _configured(suite: str) -> Settings:

@@ -136,14 +136,14 @@ def print_mutants(proof: Proof) -> None:
     for mutant in proof.mutants:
         found = mutant.found
         by = [*(tag for tag in found.tags if tag not in SHIPPED), *found.beyond]
-        right = "yes" if mutant.named_right else f"no: {mutant.expected}"
+        right = "yes" if mutant.named_right else f"no, it is: {mutant.expected}"
         told = ("yes" if found.detected else "MISSED", str(len(found.lost)), str(found.critical))
         table.add_row(mutant.fault, *told, ", ".join(by[:2]) or "–", found.kind or "–", right)
     console.print(table)
     many = f"{proof.detected} of {len(proof.mutants)} faults detected, {proof.named_right} named rightly"
     console.print(f"{many}; {proof.cases} cases")
-    if proof.healthy.detected:
-        console.print(f"without a fault: {proof.healthy.kind}, so nothing is proved", markup=False)
+    healthy = f"{proof.healthy.kind}, so nothing is proved" if proof.healthy.detected else "found healthy"
+    console.print(f"without a fault: {healthy}", markup=False)
 
 
 def _console() -> Console:

@@ -19,7 +19,12 @@ def card(suite: str) -> None:
         return
     caught = sum(row.detected for row in mutants)
     right = sum(row.kind_right for row in mutants)
-    parts.card("Faults caught", f"{caught} of {len(mutants)} mutants", f"{right} called by their right name")
+    parts.card(
+        "Faults caught",
+        f"{caught} of {len(mutants)} mutants",
+        f"{right} called by their right name",
+        f"put into {mutants[0].backend}",
+    )
 
 
 def table(suite: str) -> None:

@@ -13,6 +13,7 @@ from collectors import failures, symptoms
 from collectors.backend import BACKENDS
 from collectors.backends.faulty import FAULTS
 from collectors.cli import app
+from collectors.configured import configured
 from collectors.lint import RULES
 from collectors.suite import SuiteConfig, load
 from collectors.suites.golden_format import Case
@@ -102,3 +103,17 @@ def test_the_readme_counts_every_fault() -> None:
     table = readme.split("| a memory that")[1].split("\n\n")[0]
     rows = [line.split("|")[2:5] for line in table.splitlines()[2:-1]]
     assert [sum(int(row[column]) for row in rows) for column in range(3)] == [len(FAULTS)] * 3
+
+
+TOML_BLOCKS = re.findall(r"```toml\n(.*?)```", (DOCS / "backends.md").read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize("block", [block for block in TOML_BLOCKS if "[backends." in block])
+def test_documented_backends_are_accepted(
+    block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every section of a backend in docs/backends.md loads as it stands there."""
+    for name in re.findall(r"\$\{env:(\w+)\}", block):
+        monkeypatch.setenv(name, "a-value")
+    (tmp_path / "memtrend.toml").write_text(block)
+    assert configured(tmp_path / "memtrend.toml").backends

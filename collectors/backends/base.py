@@ -62,7 +62,11 @@ def missing_extra(extra: str) -> BackendError:
 
 
 def unknown_namespace(namespace: str) -> BackendError:
-    return BackendError(f"namespace {namespace!r} does not exist here: reset makes it", permanent=True)
+    return BackendError(
+        f"namespace {namespace!r} does not exist in this store: a run makes its own, and a standing index is "
+        "there before",
+        permanent=True,
+    )
 
 
 def unknown_memory(scope: Scope, id: str) -> BackendError:

@@ -56,7 +56,9 @@ class Keyword(SqliteStore):
         self._database.execute(f"DROP TABLE text_{box}")
 
     def _indexed(self, box: int) -> int:
-        found: int = self._database.execute(f"SELECT count(*) FROM text_{box}").fetchone()[0]
+        """Of which the memory is there too: what an index alone holds cannot come back."""
+        counted = f"SELECT count(*) FROM text_{box} JOIN memory ON memory.seq = text_{box}.rowid"
+        found: int = self._database.execute(counted).fetchone()[0]
         return found
 
 

@@ -68,6 +68,8 @@ def forbidden_matches_wanted(case: Case) -> Iterator[str]:
         answers = _answers(case, want)
         if answers and all(case.is_forbidden(memory, "unwanted") for memory in answers):
             yield f"what is wanted is forbidden too: {quoted(answers[0].text)}"
+        elif answers and all(case.is_left_out(memory) for memory in answers):
+            yield f"what is wanted is none of only_ids: {quoted(answers[0].text)}"
     every = [memory for want in case.wants for memory in _answers(case, want)]
     if every and all(case.is_forbidden(memory, "unwanted_first") for memory in every):
         yield f"the answer itself may not come first: {quoted(every[0].text)}"
@@ -99,14 +101,17 @@ def ambiguous(case: Case) -> Iterator[str]:
 
 def _taken_for_the_answer(case: Case, want: Want) -> list[Memory]:
     """What passes for the answer, and is not: where the case planted an answer, all that it did not plant;
-    where the answer is in the world, what other cases planted; and what the case itself does not want
-    first. Where memories are wanted by id as well, these alone can pass."""
+    where the answer is in the world, what other cases planted; what the case itself does not want first;
+    and beside a memory that says 45 what says 450. Where memories are wanted by id as well, these alone
+    can pass."""
     found = [case.pool.memories[place] for place in case.met(want)]
     planted = [memory for memory in found if memory.id in case.own]
     mine = planted or [memory for memory in found if memory.id not in case.foreign]
     if not mine or any(other.id for other in case.wants):
         return []
     answers = [memory for memory in mine if not case.is_forbidden(memory, "unwanted_first")] or mine
+    if len(answers) > 1:
+        answers = [memory for memory in answers if not case.is_met_in_part(want, memory)] or answers
     texts = {memory.text for memory in answers}
     return [
         memory for memory in found if memory.text not in texts and not case.is_forbidden(memory, "unwanted")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from collectors.lint.findings import Check, Found, quoted
 from collectors.lint.view import Case, View
-from collectors.suite import Amend, Plant, Probe, Step
+from collectors.suite import Amend, Memory, Plant, Probe, Step
 
 
 def catastrophic(view: View) -> Iterator[Found]:
@@ -42,13 +42,29 @@ def each_line(check: Callable[[Probe], Iterator[str]]) -> Check:
     return checked
 
 
+def each_question(check: Callable[[Probe], Iterator[str]]) -> Check:
+    """A rule about a question alone, whatever it is asked of."""
+
+    def checked(view: View) -> Iterator[Found]:
+        return (Found(case, told) for case in view.cases for told in check(case.probe))
+
+    return checked
+
+
 def _line(probe: Probe) -> str:
     return probe.where or probe.case
+
+
+NO_SOURCE = re.compile(
+    r"\W*((todo|tbd|tba|fixme|xxx)\b(?!-).*|n/?a|none|unknown|nil)?\W*", re.IGNORECASE | re.DOTALL
+)
 
 
 def without_source(probe: Probe) -> Iterator[str]:
     if not probe.source.strip():
         yield "source is missing"
+    elif NO_SOURCE.fullmatch(probe.source):
+        yield f"source is still to be written: {quoted(probe.source)}"
 
 
 # Told twice
@@ -82,54 +98,44 @@ def _plain(text: str) -> str:
     return " ".join(text.lower().split())
 
 
-# What a case gives away
+# What it hangs on
 
-E_MAIL = re.compile(r"[\w.+-]+@(?P<host>(?:[\w-]+\.)+[a-z]{2,})\b", re.IGNORECASE)
-MADE_UP_HOST = re.compile(r"(^|\.)(example(\.\w+)?|test|invalid|localhost)$", re.IGNORECASE)
-PHONE = re.compile(
-    r"(?<![\w.-])(?:\+\d{1,3}[ ./-]?(?:\(\d{1,4}\)|\d)(?:[ ./-]?\d){6,12}"
-    r"|\(?\d{3}\)?[ .-]\d{3}[ .-]\d{4}|0\d{2,4}[ /-]\d{3,4}[ -]?\d{3,5})(?![\w-])"
+LEGS = ("keyword", "vector")
+"""Of the backends that we ship; a test holds them together."""
+IDENTIFIER = "identifier"
+"""The tag of cases whose question has to name what is looked for."""
+
+
+def unknown_leg(probe: Probe) -> Iterator[str]:
+    if probe.leg and probe.leg not in LEGS:
+        yield f"no backend of ours has a leg {quoted(probe.leg)}; they have {' and '.join(LEGS)}"
+
+
+def told_by_the_question(case: Case) -> Iterator[str]:
+    for want in case.wants if IDENTIFIER not in case.probe.tags else ():
+        for pattern in want.patterns:
+            if pattern not in case.matcher.broken and case.matcher.finds(pattern, case.probe.query):
+                yield f"{quoted(pattern)} stands in the question itself"
+
+
+_DAYS = "mon|tues|wednes|thurs|fri|satur|sun"
+_FROM_TODAY = re.compile(
+    rf"\b(yesterday|tomorrow|tonight|(?<!the )(last|next) (week(end)?|month|year|night|({_DAYS})day)"
+    r"|(a|two|three|four|five|six|\d+) (day|week|month|year)s? ago|(vor)?gestern)\b",
+    re.IGNORECASE,
 )
-MADE_UP_PHONE = re.compile(r"555\D?01\d\d|7700\D?900|1632\D?960|20\D?7946\D?0")
-"""Numbers that are kept free for stories."""
-KEY = re.compile(
-    r"\b(?:sk|pk|rk)[-_](?:[a-z]+[-_])*[A-Za-z0-9]{16,}|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_\w{20,}"
-    r"|\bxox[abprs]-[A-Za-z0-9-]{10,}|\bAKIA[0-9A-Z]{16}\b|\bAIza[\w-]{30,}|\beyJ[\w-]{10,}\.[\w-]{10,}\."
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY|\bglpat-[\w-]{16,}|\bhf_[A-Za-z0-9]{20,}"
-)
-
-KEY_SIGNS = (
-    *("sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "gh", "github_pat_", "xox", "AKIA", "AIza", "eyJ"),
-    *("PRIVATE KEY", "glpat-", "hf_"),
-)
-"""One of them is in every key: looked for first, since a search for all of `KEY` is slow."""
+_SIGNS = ("esterday", "omorrow", "onight", "ast ", "ext ", " ago", "estern")
+"""One of them is in each, at whatever place: looked for first."""
 
 
-def secrets(probe: Probe) -> Iterator[str]:
-    text = _text(probe)
-    for found in KEY.finditer(text) if any(sign in text for sign in KEY_SIGNS) else ():
-        yield f"looks like a key: {quoted(found[0][:8])}…"
-
-
-def personal(probe: Probe) -> Iterator[str]:
-    text = _text(probe)
-    for mail in E_MAIL.finditer(text) if "@" in text else ():
-        if not MADE_UP_HOST.search(mail["host"]):
-            yield f"looks like an e-mail address: {quoted(mail[0])}"
-    for phone in PHONE.finditer(text):
-        if not MADE_UP_PHONE.search(phone[0]):
-            yield f"looks like a phone number: {quoted(phone[0])}"
-
-
-def _text(probe: Probe) -> str:
-    """All that the case itself says, once."""
-    said = [probe.query, probe.source]
+def undated(probe: Probe) -> Iterator[str]:
     for step in probe.story:
-        match step:
-            case Plant(memories):
-                said += [memory.text for memory in memories]
-            case Amend(_, text):
-                said.append(text)
-            case _:
-                pass
-    return "\n".join(said)
+        for memory in step.memories if isinstance(step, Plant) else ():
+            if not memory.at and (found := _from_today(memory)):
+                yield f"{quoted(found)} of no day: {quoted(memory.text)} has no event time"
+
+
+def _from_today(memory: Memory) -> str:
+    known = any(sign in memory.text for sign in _SIGNS)
+    found = _FROM_TODAY.search(memory.text) if known else None
+    return found[0] if found else ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collectors.lint import answers, cases
+from collectors.lint import answers, cases, contradictions, privacy, steps
 from collectors.lint.findings import Rule, each
 
-RULES_VERSION = "1"
+RULES_VERSION = "2"
 """Raised whenever a rule may come out differently for the same suite."""
 
 RULES = (
@@ -58,6 +58,27 @@ RULES = (
         each(answers.forbidden_matches_wanted),
     ),
     Rule(
+        "no-room",
+        "error",
+        "What is wanted stands in more memories than may come back, so no memory can pass.",
+        "Raise k or at_most, or ask for less.",
+        each(contradictions.no_room),
+    ),
+    Rule(
+        "other-metadata",
+        "error",
+        "The metadata expected is not what was planted: a memory that keeps it loses the case.",
+        "Correct expect_metadata, or what is planted.",
+        each(contradictions.other_metadata),
+    ),
+    Rule(
+        "abstain-expects",
+        "error",
+        "Where nothing planted answers nothing can be expected: one of the two is a mistake.",
+        "Take abstain out, or what is expected.",
+        cases.each_question(contradictions.silent_and_speaking),
+    ),
+    Rule(
         "forbidden-nothing",
         "error",
         "A pattern that nothing planted matches forbids nothing: the case looks stricter than it is.",
@@ -68,7 +89,8 @@ RULES = (
         "ambiguous",
         "error",
         "A near-miss passes for the answer, so a memory that is wrong passes the case.",
-        "Tighten the pattern until only the answer matches, or forbid the near-miss.",
+        "Tighten the pattern until only the answer matches (\\\\b45\\\\b, since 45 is in 450 too), or forbid "
+        "the near-miss.",
         each(answers.ambiguous),
     ),
     Rule(
@@ -100,18 +122,53 @@ RULES = (
         cases.each_line(cases.without_source),
     ),
     Rule(
+        "unknown-leg",
+        "warning",
+        "A backend without this leg skips the case, for ever and in silence.",
+        "Name keyword or vector; the leg of a backend of your own is fine.",
+        cases.each_question(cases.unknown_leg),
+    ),
+    Rule(
+        "question-tells",
+        "warning",
+        "A question that holds the answer's own words is answered by any search for words.",
+        "Ask in other words, or tag the case identifier where its point is to find what is named.",
+        each(cases.told_by_the_question),
+    ),
+    Rule(
+        "undated",
+        "warning",
+        "Yesterday is another day for each run where the memory does not say when it was told.",
+        "Give the memory its event time (at).",
+        cases.each_line(cases.undated),
+    ),
+    Rule(
+        "idle-step",
+        "warning",
+        "A step that changes nothing, or that no question follows, tests nothing.",
+        "Correct the id, the user or the text, ask afterwards, or take the step out.",
+        steps.idle,
+    ),
+    Rule(
+        "forgetting-unseen",
+        "warning",
+        "Where nothing is forbidden after a forgetting, a memory that forgets nothing passes.",
+        "Ask for what was forgotten and forbid it (forbid_any, forbid_ids, at_most).",
+        steps.untold_forgetting,
+    ),
+    Rule(
         "secret",
         "warning",
         "Cases are sent to every backend and stored with every answer; a key does not belong there.",
         "Put a made-up value in its place, and withdraw the key if it was real.",
-        cases.each_line(cases.secrets),
+        privacy.in_all_that_is_said(privacy.secrets),
     ),
     Rule(
         "personal-data",
         "warning",
         "Cases are sent to every backend and stored with every answer; a person's details need not be.",
         "Put a placeholder in its place: someone@example.com, 555-0123.",
-        cases.each_line(cases.personal),
+        privacy.in_all_that_is_said(privacy.persons),
     ),
     Rule(
         "passed-by-nothing",

@@ -80,6 +80,17 @@ class Matcher:
         return False
 
 
+_LETTER = r"\p{Lu}\p{Ll}_"
+_BEGINS = rf"(?:(?=\d)(?<!\d)(?<!\d[.,:])|(?=[{_LETTER}])(?<![{_LETTER}\d])|(?![{_LETTER}\d]))"
+_ENDS = rf"(?:(?<=\d)(?!\d|[.,:]\d)|(?<=[{_LETTER}])(?![{_LETTER}\d])|(?<![{_LETTER}\d]))"
+
+
+def whole(pattern: str) -> str:
+    """The pattern, where it begins and ends with a word or a number; 45 does in 45d. Scripts without
+    capitals may write without spaces, and have no such ends."""
+    return f"{_BEGINS}(?:{pattern}){_ENDS}"
+
+
 @dataclass(slots=True, eq=False)
 class Case:
     """One question. `pool`: what may answer it, by its user, domains and session. `around`: all that its
@@ -115,6 +126,12 @@ class Case:
             self._met[want] = tuple(sorted({*by_id, *by_pattern}))
         return self._met[want]
 
+    def is_met_in_part(self, want: Want, memory: Memory) -> bool:
+        """Whether a memory gives what is wanted only inside of a longer word or number."""
+        return memory.id != want.id and not any(
+            self.matcher.finds(whole(pattern), memory.text) for pattern in want.patterns
+        )
+
     def is_broken(self, want: Want) -> bool:
         return any(pattern in self.matcher.broken for pattern in want.patterns)
 
@@ -127,6 +144,10 @@ class Case:
             if expectation.kind == kind
         )
 
+    def is_left_out(self, memory: Memory) -> bool:
+        """Whether the memory is none of those that alone may come back."""
+        return any(e.kind == "only" and memory.id not in e.ids for e in self.probe.expectations)
+
 
 class View:
     """All cases of a suite, each with its memories."""
@@ -134,6 +155,7 @@ class View:
     def __init__(self, suite: Suite) -> None:
         self.suite = suite
         self.matcher = Matcher()
+        self.said: list[str] = []
         self._folded: dict[str, str] = {}
 
     @cached_property

@@ -163,6 +163,13 @@ def read_world(path: Path, name: str) -> World:
     return World(name, list(memories.values()))
 
 
+def _unread(error: OSError | UnicodeDecodeError) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    line = error.object[: error.start].count(b"\n") + 1
+    return f"line {line} is not UTF-8 text; save the file as UTF-8"
+
+
 def _lines(files: Sequence[Path], problems: list[Problem]) -> Iterator[tuple[str, dict[str, Any]]]:
     for path in files:
         try:
@@ -170,8 +177,8 @@ def _lines(files: Sequence[Path], problems: list[Problem]) -> Iterator[tuple[str
         except FileNotFoundError:
             raise SuiteError.at(str(path), "does not exist") from None
         except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise SuiteError.at(str(path), f"cannot be read as UTF-8 text: {reason}") from error
+            problems.append(Problem(str(path), f"cannot be read: {_unread(error)}"))
+            continue
         for number, line in enumerate(text.split("\n"), 1):
             if not line.strip():
                 continue

@@ -26,7 +26,7 @@ def page() -> None:
         return
     heading = st.container()
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        names = [suite.name for suite in suites]
+        names = [suite.name for suite in sorted(suites, key=lambda suite: suite.origin != "own")]
         chosen = st.segmented_control(
             "Suite", names, default=names[0], key="name", bind="query-params", required=True,
             label_visibility="collapsed",
@@ -44,12 +44,12 @@ def page() -> None:
     left, right = st.columns(2, gap="medium")
     with left:
         _coverage(suite)
-        proof.table(suite.name)
         _quarantine(suite)
     with right:
         _flaky_table(flaky)
         _lint(suite, report)
         _versions(suite)
+    proof.table(suite.name)
     _cases(cases)
 
 
@@ -241,7 +241,7 @@ def _quarantine(suite: SuiteRow) -> None:
     st.subheader("Quarantine: listed, charted, not judged", anchor=False)
     standings = data.ask(queries.case_standings, suite.name)
     trial = sum(row.standing == "trial" for row in standings)
-    rows = [_decided(row) for row in standings if row.standing in _SHOWN]
+    rows = [_decided(row) for row in standings if row.standing in _SHOWN] + _gone(suite, standings)
     if rows:
         headings = {name: name.capitalize() for name in ("case", "reason", "owner", "ends")}
         st.dataframe(
@@ -249,6 +249,15 @@ def _quarantine(suite: SuiteRow) -> None:
         )
     if trial or not rows:
         st.caption(words.on_trial(trial, queries.TRIAL_RUNS) if trial else "No case is in quarantine.")
+
+
+def _gone(suite: SuiteRow, standings: Sequence[CaseStanding]) -> list[dict[str, Any]]:
+    """Cases of the team's own that were deleted and not retired."""
+    if suite.origin != "own":
+        return []
+    asked = tuple(row.case for row in standings if row.standing != "retired")
+    gone = data.ask(queries.deleted_cases, suite.name, asked)
+    return [{"case": name, "reason": "gone without a word", "owner": "", "ends": ""} for name in gone]
 
 
 _SHOWN = {"quarantine": "", "expired": "ended ", "retired": "retired "}

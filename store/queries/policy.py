@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Any, Literal, NamedTuple
@@ -48,8 +48,9 @@ class CaseStanding(NamedTuple):
 
 
 class LogRow(NamedTuple):
-    """Something that happened to a suite. what: version, quarantine, released or retired; `subject` is the
-    version or the case; `reason` and `author` are "" where nobody gave a reason."""
+    """Something that happened to a suite. what: version, reason (an earlier one of a version, which another
+    took the place of), quarantine, released or retired; `subject` is the version or the case; `reason` and
+    `author` are "" where nobody gave a reason."""
 
     at: datetime
     what: str
@@ -78,9 +79,12 @@ def case_standings(db: Database, suite: str, backend: str | None = None) -> list
         decided = _latest(connection, suite_id(connection, suite))
         names = hashes_in_force(connection, suite)
         stretches = _stretches(connection, suite, backend)
-    retired = {name for name, row in decided.items() if row.state == "retired"} - names.keys()
-    return [_standing(name, stretches.get(name, 0), decided.get(name), now) for name in sorted(names)] + [
-        _standing(name, 0, decided[name], now) for name in sorted(retired)
+    retired = {name: row for name, row in decided.items() if row.state == "retired"}
+    muted = {
+        name: row for name, row in decided.items() if name not in retired
+    }  # asked all the same: it counts
+    return [_standing(name, stretches.get(name, 0), muted.get(name), now) for name in sorted(names)] + [
+        _standing(name, 0, decided[name], now) for name in sorted(retired.keys() - names.keys())
     ]
 
 
@@ -160,7 +164,22 @@ def _versions(connection: Connection, suite: int | None) -> Sequence[LogRow]:
     )
     rows = connection.execute(query).all()
     reasons = version_reasons(connection, [row.id for row in rows])
-    return [LogRow(row.created_at, "version", row.version, *reasons.get(row.id, ("", ""))) for row in rows]
+    told = [LogRow(row.created_at, "version", row.version, *reasons.get(row.id, ("", ""))) for row in rows]
+    return [*told, *_overruled(connection, {row.id: row.version for row in rows})]
+
+
+def _overruled(connection: Connection, versions: Mapping[int, str]) -> Iterator[LogRow]:
+    """Reasons that another one took the place of."""
+    change = m.suite_change.c
+    query = sa.select(m.suite_change).where(change.suite_version_id.in_(versions)).order_by(change.id)
+    for version_id, said in groupby(sorted(connection.execute(query), key=_of_version), key=_of_version):
+        for row in list(said)[:-1]:
+            yield LogRow(row.at, "reason", versions[version_id], row.reason, row.author)
+
+
+def _of_version(row: sa.Row[tuple[object, ...]]) -> int:
+    version_id: int = row.suite_version_id
+    return version_id
 
 
 def _decided(connection: Connection, suite: int | None) -> Sequence[LogRow]:

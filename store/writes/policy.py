@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
 import sqlalchemy as sa
@@ -12,7 +12,13 @@ from sqlalchemy.engine import Connection
 from store import models as m
 from store.database import Database
 from store.errors import StoreError
+from store.hiding import redacted
 from store.writes.common import changed, insert, now
+
+LONGEST_QUARANTINE = timedelta(days=90)
+"""Whoever still cannot mend a case by then says so again."""
+
+NOTHING_TO_DO = {"released": "neither in quarantine nor retired", "retired": "retired already"}
 
 Decision = Literal["quarantine", "released", "retired"]
 
@@ -52,12 +58,16 @@ def decide_case(
     _refuse_blank("reason", reason)
     if state == "quarantine":
         _refuse_blank("owner", owner)
-        if expires is None or expires <= now():
-            raise StoreError(f"case {case}: a quarantine needs an end that lies ahead")
+        if expires is None or not now() < expires <= now() + LONGEST_QUARANTINE:
+            raise StoreError(
+                f"case {case}: a quarantine needs an end that lies ahead, in at most "
+                f"{LONGEST_QUARANTINE.days} days"
+            )
     row = {"state": state, "owner": owner, "reason": reason, "expires": expires, "author": author}
     with db.write() as connection:
         suite_id = _id(connection, m.suite, suite)
         _refuse_unknown_case(connection, suite_id, suite, case)
+        _refuse_idle(state, case, _state(connection, suite_id, case))
         changed(connection)
         insert(connection, m.case_state, suite_id=suite_id, name=case, at=now(), **row)
 
@@ -65,6 +75,23 @@ def decide_case(
 def _refuse_blank(what: str, text: str) -> None:
     if not text.strip():
         raise StoreError(f"a change of a suite needs a {what}: say it in a few words")
+
+
+def _state(connection: Connection, suite_id: int, case: str) -> str:
+    """What was decided last about a case; "released" where nothing was."""
+    state = m.case_state.c
+    last = (
+        sa.select(state.state).where(state.suite_id == suite_id, state.name == case).order_by(state.id.desc())
+    )
+    return connection.execute(last.limit(1)).scalar() or "released"
+
+
+def _refuse_idle(wanted: Decision, case: str, now: str) -> None:
+    """A decision that changes nothing, or that would undo another one in silence."""
+    if wanted == now != "quarantine":
+        raise StoreError(f"case {case} is {NOTHING_TO_DO[wanted]}")
+    if (now, wanted) == ("retired", "quarantine"):
+        raise StoreError(f"case {case} is retired: release it first, if it is to be asked again")
 
 
 def _refuse_unknown_case(connection: Connection, suite_id: int, suite: str, case: str) -> None:
@@ -84,7 +111,13 @@ def expect_counts(
             "backend_id": _id(connection, m.backend, backend),
         }
         for leg, expected in counts.items():
-            told = {"leg": leg, "expected": expected, "source": source, "author": author, "at": now()}
+            told = {
+                "leg": leg,
+                "expected": expected,
+                "source": redacted(source),
+                "author": author,
+                "at": now(),
+            }
             insert(connection, m.expected_count, **place, **told)
         changed(connection)
 

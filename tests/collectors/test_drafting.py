@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from collectors.drafting import draft
+from collectors.drafting import append, draft
 from collectors.personal import without_personal_details
 from collectors.suite import SuiteConfig, SuiteError, load
 
@@ -99,6 +99,10 @@ def test_a_draft_does_not_load(tmp_path, text):
         ("Ich wohne in der Lindenstraße 12b, 10115", "Ich wohne in der ADDRESS_1, 10115"),
         ("see https://shop.example.org/o/77?k=1 now", "see LINK_1 now"),
         ("ticket #88123 and account no. 00441", "ticket #NUMBER_1 and account no. NUMBER_2"),
+        ("My wifi password is greenhouse", "My wifi password is SECRET_1"),
+        ("postgres://admin:pw12@host/db", "postgres://admin:SECRET_1@host/db"),
+        ("username: mariaL, born on 2 March 1984", "username: USER_1, born on DATE_1"),
+        ("Please call Jonas Weber's wife. Weber knows.", "Please call PERSON_1's wife. PERSON_1 knows."),
         ("IBAN DE89 3704 0044 0532 0130 00, card 4111 1111 1111 1111", "IBAN NUMBER_1, card NUMBER_2"),
     ],
 )
@@ -107,12 +111,74 @@ def test_what_is_found(text, told):
     assert without_personal_details([text]) == [told]
 
 
+TELLING = """\
+Maria Lopez: Hi, my account is maria.l and my password is hunter2. SSN 078-05-1120, born 1984-03-02.
+Agent: Hello Maria. Your colleague Jonas Weber called from 10.0.0.12.
+Maria Lopez: Jonas lives at Hauptstraße 5 in 20095 Hamburg. API key sk-abcdefghijklmnop1234.
+WhatsApp @marial84. maria.l still has hunter2. Call Weber on 0176 55512345. Where is my parcel?
+Agent: It's with Peter Novak.
+"""
+
+
+def test_a_ticket_that_tells_much(tmp_path):
+    """Secrets, names of accounts and of persons, addresses and a date of birth are replaced in what was said
+    and in the hint, again where they stand without the word that gave them away."""
+    case = drafted(tmp_path, TELLING)
+    first, second, third = case["writes"]
+    assert first == "Hi, my account is USER_1 and my password is SECRET_1. SSN NUMBER_1, born DATE_1."
+    assert second["text"] == "Hello PERSON_1. Your colleague PERSON_2 called from IP_1."
+    assert third == (
+        "PERSON_2 lives at ADDRESS_1 in ADDRESS_2. API key SECRET_2. "
+        "WhatsApp USER_2. USER_1 still has SECRET_1. Call PERSON_2 on PHONE_1."
+    )
+    assert "It's with PERSON_3." in case["expect_any"][0]
+    assert "read it" in case["source"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"role": "user", "content": "Where is it?"}]',
+        '[{"role": "user",\n "content": ',
+        '"Where is it?"',
+        '["user", "Where?"]\n["bot", "Here."]\n',
+    ],
+)
+def test_json_that_is_no_jsonl_of_turns_is_refused(tmp_path, text):
+    """Other JSON makes no case: it is refused with what is wanted."""
+    with pytest.raises(SuiteError, match="no JSONL of turns"):
+        drafted(tmp_path, text)
+
+
+def test_a_line_that_begins_with_a_bracket_is_text(tmp_path):
+    """The time of a chat is no JSON."""
+    assert drafted(tmp_path, "[10:32] The tank is full.")["writes"] == ["[10:32] The tank is full."]
+
+
+def test_a_speaker_in_place_of_a_role(tmp_path):
+    """A name for a role is replaced like any other, and speaks for the user."""
+    case = drafted(tmp_path, json.dumps({"role": "Maria", "content": "Maria has a tank."}))
+    assert case["writes"] == ["PERSON_1 has a tank."]
+
+
+@pytest.mark.parametrize("before", ["", "{}", "{}\n"])
+def test_a_draft_stands_on_a_line_of_its_own(tmp_path, before):
+    """Whether or not the last line of the file ends in a line break."""
+    path = write(tmp_path, before, "mine.jsonl")
+    append("one\n", path)
+    append("two\n", path)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert lines == [*([before.strip()] if before else []), "one", "two"]
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "Hi there, I am Sorry to ask again. Hello Could you help?",
         "On 2026-03-04 at 09:30 we set 1200 ms and 3.5.2, see PAYGW_US_READ_MS",
         "from 4.3.2026 to 12/11/2026 in order to save 40 %",
+        "The password is wrong, my account is locked, the username is unknown.",
+        "Order Number and New York on Monday March 3, see @scope/pkg",
         "My order is late, in case it matters; the account holder pays.",
     ],
 )

@@ -113,8 +113,19 @@ def test_a_memory_planted_after_a_session_step_is_of_that_session():
 
 
 def test_stale_fact_first():
-    """What must not come first did, and it was the questioner's own."""
-    assert _kind(_probe(NINE, NOT_FIRST), OLD, NEW) == "stale fact first"
+    """What the case said first, and took back by saying the answer, came first."""
+    told = (Plant((OLD,)), Plant((NEW,)))
+    assert _kind(_probe(NINE, NOT_FIRST, story=told), OLD, NEW) == "stale fact first"
+    assert _kind(_probe(NINE, NOT_FIRST, story=told), OLD, OTHER) == "stale fact first"
+
+
+@pytest.mark.parametrize("story", [(), (Plant((NEW,)),), (Plant((OLD,)),)])
+def test_an_older_memory_of_the_background_is_no_stale_fact(story: tuple[Step, ...]):
+    """What the case did not say itself it did not take back either: only the order is wrong, if the answer
+    came back at all."""
+    assert _kind(_probe(NINE, NOT_FIRST, story=story), OLD, NEW) == TOO_LOW
+    assert _kind(_probe(NINE, NOT_FIRST, story=story), OLD, OTHER) == "unwanted returned"
+    assert _kind(_probe(NOT_FIRST, story=story), OLD, NEW) == "unwanted returned"
 
 
 def test_unwanted_returned():
@@ -273,12 +284,13 @@ def test_in_place_of_the_answer_a_leak_is_one_though_nobody_forbade_it():
 
 
 def test_first_by_another_speaker_or_neither():
-    """What must not come first did: in another's words, or neither older nor another's."""
+    """What must not come first did: in another's words, or neither taken back nor another's."""
     said = replace(OLD, role="assistant")
     history = _after(Plant((said,)))
     assert _kind(_probe(NINE, NOT_FIRST), said, NEW, history=history) == "wrong speaker"
     late = replace(OLD, at=datetime(2026, 5, 1, tzinfo=UTC))
-    assert _kind(_probe(NINE, NOT_FIRST), late, NEW, history=_after(Plant((late,)))) == "unwanted returned"
+    probe = _probe(NINE, NOT_FIRST, story=(Plant((late, NEW)),))
+    assert _kind(probe, late, NEW, history=_after(Plant((late,)))) == TOO_LOW
 
 
 def test_order_unstable():

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from collectors import mutants
 from collectors.backend import BackendConfig
 from collectors.backends.faulty import FAULTS
 from collectors.mutants import Part, Proof, play_all, play_mutants, with_fault
+from collectors.scenario import play
 from collectors.suite import SHIPPED, Suite, load
 from collectors.symptoms import symptoms
 from store import queries, writes
@@ -109,6 +112,34 @@ def test_the_command_tells_and_keeps(tmp_path: Path):
     kept = {row.fault: row.lost for row in queries.mutants(db, "small")}
     db.close()
     assert kept == {row["fault"]: row["lost"] for row in told["mutants"]}
+
+
+def test_a_broken_backend_proves_nothing(tmp_path: Path):
+    """A backend that cannot be asked, or passes nothing, is refused with the reason: no suite is blamed, and
+    nothing is kept."""
+    config = '[suites.small]\npath = "small.jsonl"\n[backends.gone]\ntype = "no_such_module:Memory"\n'
+    project(tmp_path, config + '[backends.nothing]\ntype = "nothing"\n', cases(2))
+    for backend, told in (("gone", "2 of 2 cases end in an error"), ("nothing", "passes none of 2 cases")):
+        done = memtrend(tmp_path, "mutants", "--suite", "small", "--backend", backend, "--json")
+        assert (done.returncode, done.stdout) == (3, "")
+        assert told in done.stderr
+    with closing(open_database(f"sqlite:///{tmp_path}/memtrend.db")) as db:
+        assert queries.mutants(db, "small") == []
+
+
+def test_mutants_of_one_server_keep_apart(monkeypatch: pytest.MonkeyPatch):
+    """Two mutants of a store that outlives them never meet: each plays in namespaces of its own."""
+    used: list[str] = []
+
+    def spied(instance, scenario, namespace, limits):
+        used.append(namespace)
+        return play(instance, scenario, namespace, limits)
+
+    monkeypatch.setattr(mutants, "play", spied)
+    parts = [Part("contract", scenario) for scenario in load(SHIPPED["contract"]).scenarios[:3]]
+    for config in (HYBRID, with_fault(HYBRID, "slow"), HYBRID):
+        play_all(parts, config)
+    assert len(set(used)) == len(used) == 9
 
 
 def test_the_command_refuses_what_it_does_not_know(tmp_path: Path):

@@ -22,6 +22,7 @@ path = "small.jsonl"
 """
 LINES = [case("amber"), case("basil"), case("cedar")]
 CHANGED = [case("amber", query="which door, amber?"), case("basil"), case("daisy")]
+SOON = f"{datetime.now(UTC) + timedelta(days=30):%Y-%m-%d}"
 
 
 @pytest.fixture
@@ -133,10 +134,10 @@ def test_commands(asked):
     diff = asked("diff", "small")
     assert (diff["added"], diff["deleted"], diff["dropped"]) == (["case-daisy"], ["case-cedar"], 4)
     asked("log", "small", "--reason", "doors were renumbered")
-    given = ("--owner", "jo", "--reason", "two answers", "--until", "2099-01-31")
+    given = ("--owner", "jo", "--reason", "two answers", "--until", SOON)
     (told,) = asked("quarantine", "case-basil", *given)["cases"]
     assert (told["standing"], told["owner"], told["gates"]) == ("quarantine", "jo", False)
-    assert told["expires"].startswith("2099-01-3")
+    assert told["expires"] == f"{SOON}T00:00:00Z"
     asked("retire", "case-cedar", "--reason", "sold")
     assert {row["case"]: row["standing"] for row in asked("cases", "small")["cases"]} == {
         "case-amber": "trial", "case-basil": "quarantine", "case-daisy": "trial", "case-cedar": "retired",

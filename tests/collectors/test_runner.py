@@ -191,12 +191,12 @@ def test_skipped(db, tmp_path):
 
 
 def test_nothing_applies(db, tmp_path):
-    """A run of which nothing applies is whole, and has no numbers at all."""
+    """A run of which nothing applies is void, says so, and has no numbers at all."""
     by_id = case(
         "hazel", expect_any=[], expect_ids=["hazel"], writes=[{"id": "hazel", "text": "a hazel key"}]
     )
     outcome = run(plan(suite(tmp_path, [by_id]), "Bare"), db)
-    assert outcome.status == "whole"
+    assert (outcome.status, outcome.reason) == ("void", "no case of small applies to this backend")
     assert not {"pass", "error_rate", "recall_ms"} & queries.run(db, outcome.run_id).metrics.keys()
 
 

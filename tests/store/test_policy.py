@@ -80,12 +80,34 @@ def test_quarantine_ends(db: Database, seed: Seed) -> None:
     assert (ended.standing, ended.gates) == ("expired", True)
 
 
+def test_a_retired_case_that_is_still_asked_gates(db: Database, seed: Seed) -> None:
+    """Retiring a case silences nothing: as long as its line stands in the suite, its loss is news."""
+    nights(seed, seed.suite(), *["abcd"] * 5)
+    writes.decide_case(db, "golden", "a", "retired", reason="asked no more", author="noor")
+    assert standing(db)["a"] == "gating"
+
+
+def test_what_changes_nothing_is_refused(db: Database, seed: Seed) -> None:
+    """Releasing what is free, retiring twice, and a quarantine that would undo a retirement say so."""
+    seed.suite()
+    told = {"reason": "why", "author": "noor"}
+    with pytest.raises(StoreError, match="neither in quarantine nor retired"):
+        writes.decide_case(db, "golden", "a", "released", **told)
+    writes.decide_case(db, "golden", "a", "retired", **told)
+    with pytest.raises(StoreError, match="retired already"):
+        writes.decide_case(db, "golden", "a", "retired", **told)
+    with pytest.raises(StoreError, match="release it first"):
+        writes.decide_case(db, "golden", "a", "quarantine", **told, owner="jo", expires=SOON)
+    writes.decide_case(db, "golden", "a", "released", **told)
+
+
 def test_nothing_is_decided_in_silence(db: Database, seed: Seed) -> None:
-    """A decision without reason, a quarantine without owner or with an end that has passed, a case or a
-    version that never was: each is refused, and nothing is written."""
+    """A decision without reason, a quarantine without owner, with an end that has passed or is years away, a
+    case or a version that never was: each is refused, and nothing is written."""
     seed.suite()
     given = {"reason": "flaky", "author": "noor", "owner": "jo", "expires": SOON}
-    for wrong in ({"reason": " "}, {"owner": ""}, {"expires": None}, {"expires": SOON - timedelta(days=9)}):
+    ends = [{"expires": None}, {"expires": SOON - timedelta(days=9)}, {"expires": SOON + timedelta(days=100)}]
+    for wrong in ({"reason": " "}, {"owner": ""}, *ends):
         with pytest.raises(StoreError):
             writes.decide_case(db, "golden", "a", "quarantine", **{**given, **wrong})
     with pytest.raises(StoreError, match="never had a case 'z'"):
@@ -119,6 +141,7 @@ def test_versions_have_reasons(db: Database, seed: Seed) -> None:
     newest, first = queries.suite_versions(db, "golden")
     assert (newest.reason, newest.author, first.reason) == ("three cases asked the same", "jo", "")
     told = [(row.what, row.subject, row.reason) for row in queries.suite_log(db, "golden")]
+    assert told.pop(1) == ("reason", "a1", "too long")
     assert told == [
         ("retired", "b", "the same as a"),
         ("version", "a1", "three cases asked the same"),

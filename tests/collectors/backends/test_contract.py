@@ -417,7 +417,7 @@ class TestEmbedded:
         arguments = {"remember": [[PIANO]], "recall": ["q", 5], "amend": ["m", "t"], "forget": [["m"]]}
         if verb == "settle":
             return embedded.settle(BOX)  # nothing to wait for, anywhere
-        with pytest.raises(BackendError, match="reset makes it") as raised:
+        with pytest.raises(BackendError, match="does not exist in this store") as raised:
             getattr(embedded, verb)(BOX, *arguments.get(verb, []))
         assert raised.value.permanent
 

@@ -312,7 +312,7 @@ class TestHarness:
 
     def test_an_unmade_namespace_is_an_error(self, module: ModuleType) -> None:
         """A question before any reset is no empty answer, unless the class says that it is durable."""
-        with pytest.raises(BackendError, match="reset makes it"):
+        with pytest.raises(BackendError, match="does not exist in this store"):
             opened(module, Smallest).recall(BOX, "gate", 5)
         durable = type("Durable", (Smallest,), {"capabilities": {"durable"}})
         assert opened(module, durable).recall(BOX, "gate", 5).hits == ()

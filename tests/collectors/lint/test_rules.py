@@ -3,6 +3,7 @@
 import pytest
 
 from collectors.lint import RULES
+from collectors.lint.cases import LEGS
 from collectors.lint.rules import BY_NAME
 from tests.collectors.lint.conftest import NEAR, case
 
@@ -41,12 +42,25 @@ BAD = {
     "no-writes": [case(writes=None)],
     "underivable": [case(expect_any=["cellar"])],
     "forbidden-matches-wanted": [case(forbid_any=["kettle"])],
+    "no-room": [case(expect_any=None, expect_all=["shed", "loft", "boathouse"])],
+    "other-metadata": [
+        case(
+            writes=[{"id": "k", "text": NEAR[0], "metadata": {"lang": "en"}}, *NEAR[1:]],
+            expect_metadata={"k": {"lang": "no", "role": "user"}},
+        )
+    ],
+    "abstain-expects": [case(abstain=True)],
     "forbidden-nothing": [case(forbid_top1=["trumpet"])],
     "ambiguous": [case(world="harbour", user="runa", writes=[TAR], expect_any=["ferry.*leaves"])],
     "too-common": [case(expect_any=["the"])],
     "k-too-large": [case(k=4)],
     "duplicate-story": [case(), case("again", expect_any=["^The kettle"], source="another")],
     "missing-source": [case(source=None)],
+    "unknown-leg": [case(leg="keywrod")],
+    "question-tells": [case(query="Is the kettle in the shed behind the mill?")],
+    "undated": [case(writes=[*NEAR, "Yesterday the mill was painted."])],
+    "idle-step": [steps({"probe": "What opens the gate?", "forbid_any": ["4471"]}, {"forget": ["bins"]})],
+    "forgetting-unseen": [steps({"probe": "When are the bins due?", "expect_any": ["on Monday"], "k": 1})],
     "secret": [case(writes=[*NEAR, "The token is ghp_" + "a1B2" * 9 + "."])],
     "personal-data": [case(writes=[*NEAR, "Ask Odd at odd.lund@havnekontoret.no."])],
 }
@@ -129,6 +143,31 @@ RIGHT = {
             {"probe": "Kettle, ever?", "session": None, "expect_all": ["lent", "shed"], "k": 3},
         ],
     },
+    "asked by its name": case(tags=["identifier"], query="behind the mill", expect_any=["behind the mill"]),
+    "facts that share a memory": case(expect_any=None, expect_all=["kettle", "shed", "mill"], k=1),
+    "two of three": case(expect_any=None, expect_all=["shed", "loft"], k=2),
+    "metadata as planted": case(
+        writes=[{"id": "k", "text": NEAR[0], "at": "2026-03-04", "metadata": {"lang": "en"}}, *NEAR[1:]],
+        expect_metadata={"k": {"lang": "en", "role": "user", "at": "2026-03-04T00:00:00Z"}},
+    ),
+    "a set of two, and a word of one": case(
+        writes=[{"id": "a", "text": NEAR[0]}, *NEAR[1:]], only_ids=["a"], at_most=1
+    ),
+    "yesterday, of a day": case(writes=[*NEAR, {"text": "Yesterday the mill burnt.", "at": "2026-03-04"}]),
+    "in the last week of May": case(writes=[*NEAR, "The miller is away in the last week of May."]),
+    "words that all are part of longer ones": case(
+        writes=["Repainted the mill.", "Repainting the mill.", *NEAR], expect_any=["paint"]
+    ),
+    "a number and its unit": case(
+        writes=["The limit is 45 days.", "Retention: 45d since May.", *NEAR], expect_any=[r"\b45"]
+    ),
+    "a script without spaces": case(
+        writes=["住むのは東京。", "東京都の塔を見た。", *NEAR], expect_any=["東京"]
+    ),
+    "numbers of their own": case(
+        writes=["The limit is 45 days.", "In Fenwick it is 450 days, in Orrin 145, in Rill 1.45.", *NEAR],
+        expect_any=[r"\b45 days"],
+    ),
     "made-up details": case(
         writes=[*NEAR, "Write to desk@example.com, call 555-0123 or +44 1632 960983, order 2026-03-04/17."]
     ),
@@ -165,15 +204,17 @@ def test_what_is_planted_later_is_no_answer(checked):
     """A question is answered from what was planted before it."""
     late = [
         {"plant": list(NEAR)},
-        {"probe": "Violin?", "expect_any": ["violin"], "k": 2},
+        {"probe": "Fiddle?", "expect_any": ["violin"], "k": 2},
         {"plant": ["The violin is here."]},
+        {"probe": "And now?", "expect_any": ["violin is"], "k": 1},
     ]
-    assert checked({**steps(), "steps": late}) == [(1, "gate", "underivable")]
+    assert checked({**steps(), "steps": late}) == [(1, "gate/1", "underivable")]
 
 
 def test_what_is_forgotten_is_no_answer(checked):
     """A question cannot be answered from what was forgotten before it."""
-    found = checked(steps({"probe": "What opens the gate?", "expect_any": ["4471"], "k": 1}))
+    asked = {"probe": "What opens the gate?", "expect_any": ["4471"], "forbid_any": ["rain"], "k": 1}
+    found = checked(steps(asked))
     assert found == [(1, "gate", "underivable")]
 
 
@@ -285,7 +326,145 @@ def test_the_same_question_twice_in_one_case_is_a_story(checked):
     assert checked(steps(asked, asked)) == []
 
 
+@pytest.mark.parametrize(
+    "near", ["In Fenwick it is 450 days.", "There are 145 chairs.", "The rate is 1.45.", "It opens at 9:45."]
+)
+def test_a_longer_number_of_the_cases_own_is_ambiguous(near, checked):
+    """45 is in 450 too: a near-miss that holds what is wanted in a longer number passes for the answer."""
+    found = checked(case(writes=["The limit is 45 days.", near, *NEAR], expect_any=["45"]))
+    assert found == [(1, "kettle", "ambiguous")]
+
+
+def test_a_longer_word_of_the_world_is_ambiguous(checked):
+    """The same holds of what the world says."""
+    world = [*HARBOUR, {"id": "p", "text": "A steam crane stood here."}, {"id": "c", "text": "Cranes breed."}]
+    world += [{"id": f"m{n}", "text": f"Mast {n} is of pine."} for n in range(3)]
+    asked = case(world="harbour", user="runa", writes=None, expect_any=["crane"])
+    assert checked(asked, harbour=world) == [(1, "kettle", "ambiguous")]
+
+
+def test_more_wanted_than_may_come_back(checked):
+    """No memory can give a fact where none may come back, nor three memories where two may."""
+    assert checked(case(at_most=0)) == [(1, "kettle", "no-room")]
+    three = case(expect_any=None, expect_all=["shed", "loft", "boathouse"], k=3)
+    assert checked(three) == []
+    assert checked({**three, "at_most": 2}) == [(1, "kettle", "no-room")]
+
+
+def test_what_only_ids_leave_out_is_not_wanted(checked):
+    """A fact that stands only in memories that may not come back loses the case for the best memory."""
+    writes = [{"id": "a", "text": NEAR[1]}, NEAR[0], *NEAR[2:]]
+    assert checked(case(writes=writes, only_ids=["a"])) == [(1, "kettle", "forbidden-matches-wanted")]
+
+
+@pytest.mark.parametrize(
+    "doing",
+    [
+        [{"forget": ["code"]}],
+        [{"forget_user": "nobody"}],
+        [{"amend": "bins", "text": "Bins go out on Monday."}],
+        [{"amend": "code", "text": "The gate code is 4472."}],
+    ],
+)
+def test_a_step_without_effect(doing, checked):
+    """Forgetting what is gone, forgetting nobody, and amending to the same or what is gone are told."""
+    asked = {"probe": "What opens the gate?", "forbid_any": ["4471"], "abstain": True}
+    assert checked(steps(*doing, asked)) == [(1, "gate", "idle-step")]
+
+
+@pytest.mark.parametrize("source", ["", "  ", "todo", "TBD", "FIXME: where from?", "n/a", "???"])
+def test_a_source_still_to_be_written_is_none(source, checked):
+    """A word that stands for a missing source is a missing source."""
+    assert checked(case(source=source)) == [(1, "kettle", "missing-source")]
+
+
+def test_a_source_that_begins_like_one(checked):
+    """The name of a project is a source."""
+    assert checked(case(source="todo-app/server, its second report")) == []
+
+
+SECRETS = [
+    "postgres://admin:pw12@db.internal/prod",
+    "wifi password=hunter2",
+    "The password is hunter2.",
+    "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+]
+
+
+@pytest.mark.parametrize("said", SECRETS)
+def test_passwords_and_keys(said, checked):
+    """Keys and passwords are secrets, and nothing else; no finding repeats them."""
+    (found,) = checked.full(case(writes=[*NEAR, said]))
+    assert found.rule == "secret"
+    assert not any(word in found.message for word in ("pw12", "hunter2", "K7MDENG"))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Invoice 0151 2034 5567 was paid on 2026-03-04.",
+        "Order 030-5567-12345 left the depot.",
+        "Serial 0800 123 4567 8 is on the back; part 123-456-7890 is from the catalogue.",
+        "Call 0800 123 4567 or +49 800 123 4567, free of charge.",
+        "Call about invoice 0151 2034 5567.",
+        "git clone git@github.com:acme/app.git, or deploy@build.acme.com:/srv, see https://me@acme.com/x",
+        "npm i @scope/pkg; ISBN 978-3-16-148410-0; at 09:30 03-2026 0049-1234-5678",
+        "The password is kept in the safe, the token is valid for 30 days, max_tokens=4096.",
+        "Commit 0123456789abcdef0123456789abcdef01234567 broke sk-learn and sk_buff_head_init_long_name.",
+    ],
+)
+def test_numbers_and_addresses_of_nobody(said, checked):
+    """What is said to be of an order, a part or a repository is nobody's, and a word is no password."""
+    assert checked(case(writes=[*NEAR, said])) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "what"),
+    [
+        ("Call Ana on 0176 55512345.", "a phone number"),
+        ("Ana's number is 030-5567-12345", "a phone number"),
+        ("(212) 867-5309 (mobile)", "a phone number"),
+        ("Ana: +49 151 2034 5567", "a phone number"),
+        ("Pay to DE89 3702 0044 0532 0130 00 please.", "an IBAN"),
+        ("mailto:ana.real@gmail.com", "an e-mail address"),
+    ],
+)
+def test_details_of_a_person(said, what, checked):
+    """Each is told once, and as what it is."""
+    (found,) = checked.full(case(writes=[*NEAR, said]))
+    assert (found.rule, found.message.split(":")[0]) == ("personal-data", f"looks like {what}")
+
+
+def test_wherever_it_stands(checked):
+    """Metadata, patterns and worlds are looked through too; what a world holds is told once."""
+    key = "ghp_" + "a1B2" * 9
+    meta = case(writes=[{"text": NEAR[0], "metadata": {"token": key}}, *NEAR[1:]])
+    assert checked(meta) == [(1, "kettle", "secret")]
+    assert checked(case(expect_any=["shed", r"\bana\.real@gmail\.com"])) == [(1, "kettle", "personal-data")]
+    world = [*HARBOUR, {"id": "x", "text": f"Use {key}.", "user": "runa"}]
+    asked = [
+        case(f"c{n}", world="harbour", writes=None, query=f"{n}?", expect_any=[r"\b7:40"]) for n in range(2)
+    ]
+    (found,) = checked.full(*asked, harbour=world)
+    assert (found.rule, "world, x:" in found.message) == ("secret", True)
+
+
+def test_the_legs_are_those_of_the_backends_that_we_ship():
+    """A leg that lint knows is one that a shipped backend has, and the other way round."""
+    from collectors.backends.dense import Dense
+    from collectors.backends.hybrid import Hybrid
+    from collectors.backends.keyword import Keyword
+
+    assert set(LEGS) == {leg for backend in (Dense, Hybrid, Keyword) for leg in backend.legs}
+
+
 def test_a_secret_is_not_repeated(checked):
-    """A finding about a key does not show the key."""
+    """No finding shows a key: neither the one about it, nor one about a case or pattern that is one."""
     (found,) = checked.full(*BAD["secret"])
     assert "a1B2a1B2" not in found.message
+    key = f"ghp_{'z9Y8' * 9}"
+    told = checked.full(
+        {"id": key, "query": "which?", "expect_any": [key], "writes": ["a shed"], "source": "x"}
+    )
+    assert {"underivable", "secret"} <= {one.rule for one in told}
+    assert not any(key in (one.case, *one.message.split("'")) for one in told)

@@ -411,14 +411,14 @@ def test_no_memory_is_planted_twice(reading: Reader):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(None, "does not exist$"), (b"\xff\xfe{}", "cannot be read as UTF-8 text")]
+    ("content", "said"), [(None, "does not exist$"), (b"\xff\xfe{}", "cannot be read: line 1 is not")]
 )
 def test_a_file_that_cannot_be_read_is_named(folder: Path, content: bytes | None, said: str):
     """A missing file and one in another encoding are refused by name."""
     path = folder / "mine.jsonl"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(SuiteError, match=rf"^\S*mine\.jsonl: {said}"):
+    with pytest.raises(SuiteError, match=rf"(?m)^\S*mine\.jsonl: {said}"):
         load(SuiteConfig("mine", path))
 
 
