@@ -10,22 +10,34 @@ import typer
 from collectors.arguments import NO_ANSWER, Refused
 from collectors.commands import Json, database, print_json
 
+Suite = Annotated[str | None, typer.Option("--suite", "-s", help="Of this suite alone.")]
+Backend = Annotated[str | None, typer.Option("--backend", "-b", help="On this backend alone.")]
+
 if TYPE_CHECKING:
     from store.changes import Change
     from store.queries import MarkRow, RunChanges, RunRow
 
 
 def diff(
-    before: Annotated[int, typer.Argument(help="A run, as `memtrend runs` lists it: the good one.")],
-    after: Annotated[int, typer.Argument(help="The run to hold against it.")],
+    before: Annotated[
+        int | None, typer.Argument(help="A run, as `memtrend runs` lists it: the good one.")
+    ] = None,
+    after: Annotated[int | None, typer.Argument(help="The run to hold against it.")] = None,
+    suite: Suite = None,
+    backend: Backend = None,
     json: Json = False,
 ) -> None:
-    """What changed from one run to another, and what of it to suspect first."""
+    """What changed from one run to another, and what of it to suspect first. Without runs: from the last good
+    one to the first bad one of a suite on a backend."""
     from store import queries
 
+    if (before is None) != (after is None):
+        raise Refused("name two runs, or none: then it is the last good one and the first bad one")
     with database() as db:
         try:
-            found = queries.changes_between(db, before, after)
+            turned = queries.turn(db, suite, backend) if before is None else None
+            pair = (before, after, ()) if turned is None else turned
+            found = queries.changes_between(db, *pair)
         except queries.NothingToCompare as error:
             raise Refused(str(error), NO_ANSWER) from None
     print_json(_document(found)) if json else typer.echo("\n".join(_lines(found)))

@@ -18,6 +18,7 @@ from store.queries.changes import (
     RunChanges,
     changes_between,
     changes_since,
+    turn,
 )
 from store.queries.common import (
     Rolled,
@@ -248,6 +249,7 @@ __all__ = [
     "suites",
     "trend",
     "trends",
+    "turn",
     "verdict",
     "verdict_looks",
     "verdict_record",

@@ -10,6 +10,7 @@ from store.database import Database
 from store.errors import StoreError
 from store.queries.runs import RunRow, environment, run
 from store.queries.series import MarkRow, marks
+from store.queries.verdicts import newest_worse, series_verdicts
 
 
 class NothingToCompare(StoreError):
@@ -37,6 +38,30 @@ def changes_since(db: Database, before: Mapping[str, Any], after: int) -> Change
     """The same, from what a run ran on that is not in the record; its meta is not asked for."""
     now = {name: told for name, told in side(db, _known(db, after)).items() if name != "meta"}
     return changes(before, now)
+
+
+class Turn(NamedTuple):
+    """The last good run of a series, the first bad one after it, and the good ones before."""
+
+    before: int
+    after: int
+    good: tuple[int, ...]
+
+
+def turn(db: Database, suite: str | None = None, backend: str | None = None) -> Turn:
+    """Where the newest series that went bad did so. Raises `NothingToCompare` where none did."""
+    with db.read() as connection:
+        bad = newest_worse(connection, suite, backend)
+    if bad is None:
+        raise NothingToCompare("no run was found worse; name two runs")
+    rows = series_verdicts(db, bad.suite, bad.backend)
+    at = max(place for place, row in enumerate(rows) if row.run_id == bad.run_id)
+    while at and rows[at - 1].verdict == "worse":
+        at -= 1
+    good = tuple(row.run_id for row in rows[:at] if row.accepted)
+    if not good:
+        raise NothingToCompare(f"run {bad.run_id} was found worse, and no good run stands before it")
+    return Turn(good[-1], rows[at].run_id, good)
 
 
 def _known(db: Database, run_id: int) -> RunRow:

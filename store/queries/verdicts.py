@@ -403,6 +403,17 @@ def verdict_looks(db: Database, run_id: int) -> list[VerdictRow]:
         return _verdicts(connection, m.verdict.c.run_id == run_id)
 
 
+def newest_worse(connection: Connection, suite: str | None, backend: str | None) -> VerdictRow | None:
+    """The newest run whose verdict in force is worse, of a suite or backend, or of all."""
+    said = m.verdict.alias("later")
+    overruled = sa.exists().where(said.c.run_id == m.verdict.c.run_id, said.c.id > m.verdict.c.id)
+    where = [m.verdict.c.verdict == "worse", ~overruled]
+    where += [m.suite.c.name == suite] if suite else []
+    where += [m.backend.c.name == backend] if backend else []
+    found = _verdicts(connection, *where)
+    return max(found, key=lambda row: (row.started_at, row.run_id), default=None)
+
+
 def series_verdicts(db: Database, suite: str, backend: str, limit: int = 400) -> list[VerdictRow]:
     """The verdicts in force of a series, oldest first: the newest `limit` of them."""
     newest: dict[int, VerdictRow] = {}
