@@ -44,6 +44,12 @@ class NoAnswer(StoreError):
     code = 3
 
 
+class NotUsable(StoreError):
+    """What a run was to be held against is no such thing: a mistake of whoever asks, and no regression."""
+
+    code = 2
+
+
 class Asked(NamedTuple):
     """`against`: baseline, green:BRANCH or "run ID"; `file`: a baseline that travels, in place of that."""
 
@@ -69,7 +75,7 @@ class Ended(NamedTuple):
 
 
 def held(db: Database, settings: Settings, asked: Asked, stop: Stop) -> Ended:
-    """Run and judge. Raises `NoAnswer`, and `StoreError` for what it cannot be held against."""
+    """Run and judge. Raises `NoAnswer`, and `NotUsable` for what it cannot be held against."""
     against = _against(db, asked)
     primes = against is None
     trigger, trials = (queries.PRIME, PRIME_TRIALS) if primes else (queries.GATE, 1)
@@ -124,17 +130,17 @@ def write_file(path: Path, carried: Carried) -> None:
     try:
         path.write_text(portable.written(carried), encoding="utf-8")
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror}") from None
+        raise NotUsable(f"cannot write {path}: {error.strerror}") from None
 
 
 def read_file(path: Path) -> Carried:
-    """Raises `StoreError` for what is no baseline, or was changed."""
+    """Raises `NotUsable` for what is no baseline, or was changed."""
     try:
         return portable.read(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):
-        raise StoreError(f"cannot read {path}: no such file, or no text") from None
+        raise NotUsable(f"cannot read {path}: no such file, or no text") from None
     except StoreError as error:
-        raise StoreError(f"{path}: {error}") from None
+        raise NotUsable(f"{path}: {error}") from None
 
 
 # What to hold it against
@@ -155,7 +161,7 @@ def _of_file(asked: Asked) -> Against:
     assert asked.file is not None
     carried = read_file(asked.file)
     if (carried.suite, carried.backend) != (asked.suite, asked.backend):
-        raise StoreError(f"{asked.file} is a baseline of {carried.suite} on {carried.backend}")
+        raise NotUsable(f"{asked.file} is a baseline of {carried.suite} on {carried.backend}")
     return Against(carried.decisions, carried)
 
 
@@ -183,7 +189,7 @@ def _run_named(db: Database, asked: Asked) -> int:
         "whole",
         "",
     ):
-        raise StoreError(
+        raise NotUsable(
             f"--against {asked.against!r}: should be baseline, green:BRANCH, or run ID of a whole run of "
             f"{asked.suite} on {asked.backend}; memtrend runs lists them"
         )

@@ -161,7 +161,7 @@ def _difference(content: Mapping[str, Any]) -> None:
     if found is None:
         st.markdown(f"**No answer**: {plain(content['reason'] or 'nothing could be compared')}.")
         return
-    interval = words.interval("pass", found["low"], found["high"]).replace("-", "−")
+    interval = words.interval("pass", found["low"], found["high"])
     bounds = f"{interval} · n {found['n']}" if interval else f"no interval: {found['reason']}"
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         apart = words.difference("pass", found["old"], found["new"])

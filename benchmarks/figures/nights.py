@@ -27,13 +27,14 @@ AGAIN = 3
 
 class Case(NamedTuple):
     """What a case comes to when its question is answered, and when its best hits stay away: passed (None: not
-    applicable) and hits returned."""
+    applicable) and hits returned. `twice`: it is asked twice, and passes where both answers agree."""
 
     suite: str
     name: str
     query: str
     steady: tuple[bool | None, int]
     flipped: tuple[bool | None, int]
+    twice: bool
 
 
 Tape = tuple[Case, ...]
@@ -52,7 +53,7 @@ def tape(fault: str = "") -> Tape:
     """Play the backend, with a fault in it, once without noise and once with every answer flipped."""
     steady, flipped = (play(fault, flip=flip, share=1.0) for flip in (0.0, 1.0))
     return tuple(
-        Case(one.suite, one.case, one.query, _came_to(one), _came_to(other))
+        Case(one.suite, one.case, one.query, _came_to(one), _came_to(other), one.unstable is not None)
         for one, other in zip(steady, flipped, strict=True)
     )
 
@@ -76,7 +77,14 @@ def night(of: Tape, draw: int) -> tuple[tuple[bool | None, int], ...]:
     on nothing else that is asked."""
     noise = open_backend(noisy(BackendConfig("nothing", "nothing"), night=draw))
     assert isinstance(noise, Flaky)
-    return tuple(case.flipped if noise.flips(case.query, 1) else case.steady for case in of)
+    return tuple(_tonight(case, noise) for case in of)
+
+
+def _tonight(case: Case, noise: Flaky) -> tuple[bool | None, int]:
+    told = case.flipped if noise.flips(case.query, 1) else case.steady
+    if case.twice and noise.flips(case.query, 1) != noise.flips(case.query, 2):
+        return False, told[1]
+    return told
 
 
 def lost(sound: Tape, broken: Tape) -> int:
