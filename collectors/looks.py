@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import TYPE_CHECKING
 
 from collectors import runner
 from collectors.configured import plan
@@ -11,7 +12,9 @@ from store import queries
 from store.database import Database
 from store.errors import StoreError
 from store.settings import Settings
-from store.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from store.verdicts import Verdict
 
 
 def take_look(db: Database, settings: Settings, run_id: int) -> Verdict:

@@ -17,7 +17,6 @@ from store.database import Database
 from store.errors import StoreError
 from store.hiding import redacted
 from store.settings import ScheduleSection, Settings
-from store.verdicts import plain
 
 RETRY_S = 1.0
 NOT_BEGUN = "stopped before this run began; ask for it again"
@@ -172,5 +171,7 @@ def _verdict(outcome: RunOutcome) -> str:
     """What is news: nothing where nothing changed, or nothing can be told yet."""
     if outcome.verdict is None or outcome.verdict.verdict in ("unchanged", "cannot_tell"):
         return ""
+    from store.verdicts import plain
+
     content = plain(outcome.verdict)
     return f"; {verdict_words.badge(content).text.upper()}: {verdict_words.evidence(content)}"

@@ -12,7 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from math import ceil
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from collectors.backend import NAMESPACE_PREFIX, BackendConfig
 from collectors.calls import GRACE_S, Instance, Line, Stopped, describe, on_line
@@ -24,13 +24,13 @@ from collectors.scenario import CallLimits, Played, play
 from collectors.scorers import SCORER_VERSION
 from collectors.suite import Scenario, Suite, digest
 from store import queries, writes
-from store.calibration import calibration_rollups
 from store.database import Database
 from store.errors import StoreError
 from store.portable import Against
 from store.records import ClosedStatus, NewRun, Rollup
-from store.rollups import roll_up
-from store.verdicts import Verdict, drift_rollups, entry, judge
+
+if TYPE_CHECKING:
+    from store.verdicts import Verdict
 
 AHEAD = 2
 """Scenarios given out for each worker: one to play and one to go on with, so that few answers are held."""
@@ -347,7 +347,12 @@ class _Run:
 
     # The end
 
+    # The statistics are loaded when a run ends: they take half a second, which whoever only asks for the
+    # configuration, and so for this module, need not wait for.
+
     def _conclude(self) -> RunOutcome:
+        from store.rollups import roll_up
+
         cases = queries.case_scores(self.db, self.run_id)
         scenarios = queries.scenario_stats(self.db, self.run_id)
         rollups = roll_up(cases, scenarios)
@@ -363,6 +368,8 @@ class _Run:
 
     def _calibrated(self) -> list[Rollup]:
         """Of the second run of a calibration."""
+        from store.calibration import calibration_rollups
+
         if self.plan.repeats is None:
             return []
         records = queries.calibration_records(self.db, self.plan.repeats, self.run_id)
@@ -374,6 +381,8 @@ class _Run:
 
     def _judged(self, money: float) -> Verdict | None:
         """Of this run, or of the one it looks at; None for a run of a part of the suite."""
+        from store.verdicts import judge
+
         about = self.plan.looks_at or self.run_id
         record = queries.verdict_record(self.db, about, closing=self.run_id, against=self.plan.against)
         if record is None:
@@ -392,7 +401,11 @@ class _Run:
         rollups: Sequence[Rollup] = (),
         verdict: Verdict | None = None,
     ) -> RunOutcome:
-        rows = [*rollups, *(drift_rollups(verdict) if verdict and not self.plan.looks_at else ())]
-        said = verdict and entry(self.plan.looks_at or self.run_id, verdict)
+        rows, said = [*rollups], None
+        if verdict:
+            from store.verdicts import drift_rollups, entry
+
+            said = entry(self.plan.looks_at or self.run_id, verdict)
+            rows += [] if self.plan.looks_at else drift_rollups(verdict)
         writes.close_run(self.db, self.run_id, status, rows, reason, token=self.lease.token, verdict=said)
         return RunOutcome(self.run_id, status, reason, verdict)
