@@ -214,7 +214,7 @@ class _Held:
             left = self.record.baseline.left_out
             return f"nothing to compare with: {left[-1].why}" if left else "the first run of this series"
         known = ~np.isnan(self.recent).all(axis=0)
-        answered = ~np.isnan(self.fresh).all(axis=0)
+        answered = ~np.isnan(self.first).all(axis=0)
         if not (known & answered & self.gates).any():
             return "no case that decides was answered both now and before"
         if known.sum() < SHARED * known.size:

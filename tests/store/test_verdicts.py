@@ -390,6 +390,13 @@ def test_what_is_missing_is_never_nan(made, deterministic):
     assert not (verdict.accepted and verdict.stage == "suspicion")
 
 
+def test_a_night_without_answers_is_not_judged_by_its_looks():
+    """Where tonight's trial answered nothing, no look stands in for it, and the reason is told."""
+    verdict = judge(record(GOOD, [None] * CASES, [row()] * 3))
+    assert said(verdict) == ("cannot_tell", "")
+    assert verdict.reason == "no case that decides was answered both now and before"
+
+
 @pytest.mark.parametrize("looks", [0, 2])
 def test_the_order_of_cases_changes_nothing(looks):
     """The same answers under other numbers get the same verdict, to the last digit."""
