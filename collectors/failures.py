@@ -106,10 +106,14 @@ class Diagnosis(NamedTuple):
 
 def answers(probe: Probe, history: History) -> dict[Want, list[Memory]]:
     """For each want, the memories held that meet it."""
-    return {
-        want: [memory for memory in history.held.values() if want.met_by(memory.id, memory.text)]
-        for want in wants(probe)
-    }
+    return {want: holders(want, history) for want in wants(probe)}
+
+
+def holders(want: Want, history: History) -> list[Memory]:
+    """The memories held that meet one want."""
+    if want.id is not None:
+        return [history.held[want.id]] if want.id in history.held else []
+    return [memory for memory in history.held.values() if want.met_by(memory.id, memory.text)]
 
 
 def failure_kind(
@@ -159,7 +163,8 @@ class _Lost(NamedTuple):
     def _trespass(self, hit: Hit) -> str | None:
         if _is_one_of(hit, self.history.forgotten.values()):
             return FORGOTTEN
-        mine = [memory for memory in self.history.held.values() if _is_one_of(hit, [memory])]
+        id, text = hit.id, hit.text  # asked of every memory for every hit, so without a call each
+        mine = [memory for memory in self.history.held.values() if memory.id == id or memory.text == text]
         if not mine:
             old = self.history.replaced.get(hit.id) if self.ids else None
             known = self.history.knows(hit.id) or _is_one_of(hit, self.history.replaced.values())
@@ -318,7 +323,7 @@ class _Lost(NamedTuple):
         return [want for want, ranks in self._unmet.items() if not ranks]
 
     def _held(self, want: Want) -> list[Memory]:
-        return [memory for memory in self.history.held.values() if want.met_by(memory.id, memory.text)]
+        return holders(want, self.history)
 
     def missing(self) -> str | None:
         """Sound in the store, and not where it should be in the answer."""
