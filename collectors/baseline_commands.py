@@ -165,6 +165,8 @@ def import_file(
     say(f"{suite} on {backend}: {found.nights} nights are new, {found.known} were in the record")
     if found.unknown:
         say(f"{found.unknown} of {found.cases} cases are asked otherwise now, or no more: left out")
+    if found.nights and found.decisions < len(carried.decisions):
+        say("what the file decided is left out: the series has decisions of its own")
     if json:
         print_json(found._asdict())
 
@@ -239,7 +241,9 @@ def _document(suite: str, backend: str, found: Baseline, decisions: Sequence[Dec
 def _lines(suite: str, backend: str, found: Baseline, decisions: Sequence[Decision]) -> Iterator[str]:
     from store import words
 
-    if not found.recent:
+    if found.held and not found.recent:
+        yield f"{suite} on {backend}: held to runs of which none can be compared with; pin others, or reset"
+    elif not found.recent:
         yield f"{suite} on {backend}: no baseline yet; memtrend baseline prime makes one"
     else:
         provisional = ", provisional" if found.provisional else ""

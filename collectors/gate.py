@@ -51,7 +51,8 @@ class NotUsable(StoreError):
 
 
 class Asked(NamedTuple):
-    """`against`: baseline, green:BRANCH or "run ID"; `file`: a baseline that travels, in place of that."""
+    """`against`: baseline, green:BRANCH or "run ID"; `file`: a baseline that travels, in place of that;
+    `renew`: when nothing in it can be compared with, write it anew."""
 
     suite: str
     backend: str
@@ -59,11 +60,13 @@ class Asked(NamedTuple):
     file: Path | None = None
     margin: float | None = None
     meta: Mapping[str, str] = {}
+    renew: bool = False
 
 
 class Ended(NamedTuple):
     """What a gate came to. `cases`: of its run; `against`: None where there was nothing to hold it against.
-    Then `written` says where a first baseline stands, None where what was run is not fit to be one."""
+    Then `written` says where a first baseline stands, None where what was run is not fit to be one, and
+    `outdated` why the file that was there before is one no more."""
 
     asked: Asked
     run_id: int
@@ -72,11 +75,25 @@ class Ended(NamedTuple):
     cases: Sequence[CaseRow]
     against: Against | None
     written: str | None = None
+    outdated: str | None = None
 
 
 def held(db: Database, settings: Settings, asked: Asked, stop: Stop) -> Ended:
     """Run and judge. Raises `NoAnswer`, and `NotUsable` for what it cannot be held against."""
-    against = _against(db, asked)
+    ended = _held(db, settings, asked, _against(db, asked), stop)
+    if not (asked.renew and _is_outdated(ended)):
+        return ended
+    return _held(db, settings, asked, None, stop)._replace(outdated=ended.verdict.reason)
+
+
+def _is_outdated(ended: Ended) -> bool:
+    """Whether the file can be held against no run of today: it is of another scorer, embedder or suite. What
+    fails the gate all the same is no reason to forget it."""
+    carried = ended.against is not None and ended.against.carried is not None
+    return carried and not ended.verdict.looks and not ended.gate.failed
+
+
+def _held(db: Database, settings: Settings, asked: Asked, against: Against | None, stop: Stop) -> Ended:
     primes = against is None
     trigger, trials = (queries.PRIME, PRIME_TRIALS) if primes else (queries.GATE, 1)
     planned = plan(settings, asked.suite, asked.backend, trials=trials, trigger=trigger, meta=_meta(asked))
@@ -121,7 +138,8 @@ def _written(db: Database, asked: Asked) -> str:
     if asked.file is None:
         return "the record"
     carried = queries.carried_baseline(db, asked.suite, asked.backend)
-    assert carried is not None, "a run that has just ended is a baseline"
+    if carried is None:
+        raise NoAnswer(f"nothing written: {asked.suite} on {asked.backend} is held to other runs; reset that")
     write_file(asked.file, carried)
     return str(asked.file)
 
@@ -149,12 +167,25 @@ def read_file(path: Path) -> Carried:
 def _against(db: Database, asked: Asked) -> Against | None:
     """None where a first baseline is to be written."""
     if asked.file:
-        return _of_file(asked) if asked.file.exists() else None
+        if asked.file.exists():
+            return _of_file(asked)
+        _refuse_unwritable(asked.file)
+        return None
     if asked.against == RECORD:
-        return OWN if queries.baseline_now(db, asked.suite, asked.backend).recent else None
+        found = queries.baseline_now(db, asked.suite, asked.backend)
+        return OWN if found.recent or found.held else None
     if asked.against.startswith(GREEN):
         return _of_green(db, asked, asked.against.removeprefix(GREEN))
     return _alone([_run_named(db, asked)], asked.against)
+
+
+def _refuse_unwritable(path: Path) -> None:
+    """Raises `NotUsable` for a place that takes no file, before five trials are paid for."""
+    try:
+        path.touch()
+        path.unlink()
+    except OSError as error:
+        raise NotUsable(f"cannot write {path}: {error.strerror}") from None
 
 
 def _of_file(asked: Asked) -> Against:

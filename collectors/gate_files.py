@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 from collectors.gate import Ended
 from store import verdict_words, words
-from store.gates import Bar
+from store.gates import Bar, leaks
 from store.queries import CaseRow
 from store.stats.margins import Migration
 from store.verdicts import plain
@@ -50,10 +50,17 @@ def _state(ended: Ended, name: str, untold: bool = False) -> State:
 
 def _change(ended: Ended, content: Mapping[str, Any]) -> str:
     if ended.against is not None:
-        return f"{verdict_words.badge(content).text}: {verdict_words.evidence(content)}"
+        told = f"{verdict_words.badge(content).text}: {verdict_words.evidence(content)}"
+        return (
+            f"{told} A slow leak is for its nights to settle, and fails no gate."
+            if leaks(ended.verdict)
+            else told
+        )
+    why = ended.outdated or "no baseline yet"
+    why = why[0].upper() + why[1:]
     if ended.written is None:
-        return "No baseline yet, and none was written of a run that is below its bar."
-    return f"No baseline yet: one was written to {ended.written}, which the next gate is held against."
+        return f"{why}, and none was written of a run that is below its bar."
+    return f"{why}: one was written to {ended.written}, which the next gate is held against."
 
 
 def _bar(bar: Bar) -> str:

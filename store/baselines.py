@@ -6,7 +6,7 @@ that only stands still alarms sooner or later on an unchanged backend, so the ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple
 
@@ -58,8 +58,9 @@ class LeftOut(NamedTuple):
 class Baseline(NamedTuple):
     """Run ids, oldest first. `recent`: what is compared with; `history`: recent and older ones; `anchor`:
     what must not be fallen behind; `primed`: runs among them of which every trial counts; `days`: distinct
-    days of `recent`; `decision`: what a person said last,
-    if it shaped this; `left_out`: earlier runs of the series that are no part of it."""
+    days of `recent`; `decision`: what a person said last, if it shaped this; `left_out`: runs that are no
+    part of it, and why. `held` with no run that can be compared with, it is empty: nothing takes the place of
+    what a person chose."""
 
     recent: tuple[int, ...]
     history: tuple[int, ...]
@@ -83,9 +84,10 @@ def baseline(run: Night, earlier: Sequence[Night], decisions: Sequence[Decision]
     usable = [night for night in earlier if night.run_id not in left_out]
     accepted = [night for night in usable if _stands(night, pinned, _beginning(decisions))]
     held = pinned is not None and pinned.action == "hold"
-    anchor = [night for night in accepted if pinned and night.run_id in pinned.run_ids] or accepted[:RECENT]
+    chosen = [night for night in accepted if pinned and night.run_id in pinned.run_ids]
+    anchor = chosen if held else chosen or accepted[:RECENT]
     recent = anchor if held else accepted[-RECENT:]
-    refused = (LeftOut(n.run_id, "not accepted: see its verdict") for n in usable if n not in accepted)
+    left_out |= {night.run_id: "not accepted: see its verdict" for night in usable if night not in accepted}
     return Baseline(
         recent=_ids(recent),
         history=_ids(anchor if held else accepted[-HISTORY:]),
@@ -94,14 +96,24 @@ def baseline(run: Night, earlier: Sequence[Night], decisions: Sequence[Decision]
         held=held,
         days=len({night.at.date() for night in recent}),
         decision=pinned or _beginning(decisions),
-        left_out=(*(LeftOut(*item) for item in left_out.items()), *refused),
+        left_out=tuple(_told(left_out, earlier, pinned if held else None)),
     )
 
 
+def _told(left_out: Mapping[int, str], earlier: Sequence[Night], hold: Decision | None) -> Iterator[LeftOut]:
+    """What a hold names stands last: where nothing is left, that is why."""
+    named = hold.run_ids if hold else ()
+    yield from (LeftOut(*item) for item in left_out.items() if item[0] not in named)
+    yield from (LeftOut(*item) for item in left_out.items() if item[0] in named)
+    known = {night.run_id for night in earlier}
+    yield from (LeftOut(id, "held, and no earlier run of this series") for id in named if id not in known)
+
+
 def _stands(night: Night, pinned: Decision | None, beginning: Decision | None) -> bool:
-    """What was judged before a change was called intended was held against a baseline that is no more."""
-    chosen = pinned is not None and night.run_id in pinned.run_ids
-    return night.accepted or chosen or (beginning is not None and night.at < beginning.at)
+    """What a person named stands, whatever was said of it. Other runs that were worse do not, be they judged
+    before a change was called intended: they may hold another one."""
+    named = {id for decision in (pinned, beginning) if decision for id in decision.run_ids}
+    return night.accepted or night.run_id in named
 
 
 def _ids(nights: Iterable[Night]) -> tuple[int, ...]:
@@ -122,10 +134,10 @@ def _beginning(decisions: Sequence[Decision]) -> Decision | None:
 def _left_out(
     run: Night, earlier: Sequence[Night], decisions: Sequence[Decision]
 ) -> Iterator[tuple[int, str]]:
-    beginning, excluded = _beginning(decisions), _excluded(decisions)
+    beginning, excluded, pinned = _beginning(decisions), _excluded(decisions), _pinned(decisions)
     since = _since(beginning, (*earlier, run)) if beginning else None
     for night in earlier:
-        if since and night.at < since:
+        if since and night.at < since and not (pinned and night.run_id in pinned.run_ids):
             yield night.run_id, f"before the baseline began anew: {beginning.reason if beginning else ''}"
         elif night.run_id in excluded:
             yield night.run_id, f"excluded: {excluded[night.run_id]}"

@@ -16,9 +16,12 @@ def calibration_rollups(
     first: VerdictRecord, second: VerdictRecord, *, deterministic: bool = False
 ) -> list[Rollup]:
     """`noise_floor`: the share of cases that the two answered differently; `false_verdict`: whether the
-    second would have been a suspicion. The latter is left out where the first would have been one as well:
-    then the backend has changed since its baseline, and there is nothing false about it."""
+    second would have been a suspicion. The latter is left out while the baseline is provisional, and where
+    the first would have been one as well: then the backend has changed since its baseline, and there is
+    nothing false about it."""
     rows = [*_noise_floor(second, first.run_id)]
+    if first.baseline.provisional:
+        return rows
     looks_changed = [
         judge(record, deterministic=deterministic).stage == "suspicion" for record in (first, second)
     ]

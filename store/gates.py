@@ -49,9 +49,9 @@ def gate(record: VerdictRecord, verdict: Verdict, bars: Iterable[Bar], margin: f
     """`margin`: the largest loss of the pass rate that is acceptable, None where that was not asked."""
     apart = {case.name for case in record.cases if case.quarantined}
     told, asked = tuple(bars), None if margin is None else non_inferiority(record, verdict, margin)
-    untold = verdict.verdict == "cannot_tell" or (asked is not None and asked.verdict == "inconclusive")
+    open_ = margin is not None and (asked is None or asked.verdict == "inconclusive")
     checks: Mapping[Failure, bool] = {
-        "change": verdict.verdict == "worse",
+        "change": verdict.verdict == "worse" and not leaks(verdict),
         "ship_bar": not all(bar.met for bar in told),
         "critical": bool(_critical(verdict)),
         "margin": asked is not None and asked.verdict == "inferior",
@@ -59,12 +59,18 @@ def gate(record: VerdictRecord, verdict: Verdict, bars: Iterable[Bar], margin: f
     }
     return Gate(
         tuple(name for name, failed in checks.items() if failed),
-        not untold,
+        verdict.verdict != "cannot_tell" and not open_,
         told,
         asked,
         tuple(name for name in verdict.aside if name in apart),
         tuple(name for name in verdict.aside if name not in apart),
     )
+
+
+def leaks(verdict: Verdict) -> bool:
+    """Whether the run is worse for a slow leak alone: no night of it shows a loss, and it is no fault of what
+    would be shipped now."""
+    return verdict.stage == "leak"
 
 
 def _critical(verdict: Verdict) -> tuple[str, ...]:

@@ -7,10 +7,13 @@ is still what was written.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Annotated, Any, Literal, NamedTuple, Self
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from store.baselines import Decision, Night
 from store.errors import StoreError
@@ -56,9 +59,9 @@ class Carried(NamedTuple):
                     if mark != NONE:
                         yield CarriedAnswer(night.run_id, name, digest, trial, float(mark == PASSED))
 
-    @property
-    def asked(self) -> set[str]:
-        return {name for name, _ in self.cases}
+    def answered(self, run_ids: Collection[int]) -> set[str]:
+        """Names of the cases that were answered in these nights."""
+        return {one.name for one in self.answers if one.run_id in run_ids}
 
     def quarantined_at(self, now: datetime) -> set[str]:
         return {name for name, until in self.quarantined.items() if until > now}
@@ -120,7 +123,7 @@ def read(text: str) -> Carried:
     try:
         content = json.loads(text)
         told = content.pop("hash")
-    except (ValueError, AttributeError, TypeError, KeyError):
+    except (ValueError, AttributeError, TypeError, KeyError, RecursionError):
         raise StoreError("this is no baseline file; memtrend baseline export writes one") from None
     if told != _hash(content):
         raise StoreError(
@@ -128,34 +131,82 @@ def read(text: str) -> Carried:
         )
     if content.get("format") != FORMAT:
         raise StoreError(f"a baseline file of format {content.get('format')}; this memtrend reads {FORMAT}")
-    return _carried(content, told)
+    try:
+        return _carried(_File.model_validate_json(text))
+    except ValidationError as error:
+        raise StoreError(f"this is no baseline file: {_first(error)}; export anew") from None
 
 
-def _carried(content: Mapping[str, Any], digest: str) -> Carried:
-    nights = content["nights"]
-    ids = range(-len(nights), 0)
+def _first(error: ValidationError) -> str:
+    """Of what is wrong, the first: where, and what; no value."""
+    item = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return f"{'.'.join(map(str, item['loc'])) or 'content'}: {item['msg']}"
+
+
+# What is in a file: a right hash says that nobody changed it, and not that it is a baseline
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class _Night(_Part):
+    at: AwareDatetime
+    primed: bool
+    system: dict[str, str]
+    passes: tuple[Annotated[str, Field(pattern=f"^[{PASSED}{LOST}{NONE}]*$")], ...]
+
+
+class _Decision(_Part):
+    action: Literal["pin", "hold"]
+    nights: tuple[Annotated[int, Field(ge=0)], ...]
+    reason: str
+    author: str
+    at: AwareDatetime
+
+
+class _File(_Part):
+    format: int
+    suite: str
+    suite_version: str
+    backend: str
+    cases: tuple[tuple[str, str], ...]
+    nights: Annotated[tuple[_Night, ...], Field(min_length=1)]
+    decisions: tuple[_Decision, ...]
+    quarantined: dict[str, AwareDatetime]
+    retired: tuple[str, ...]
+    environment: dict[str, Any]
+    hash: str
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if any(len(row) != len(self.cases) for night in self.nights for row in night.passes):
+            raise ValueError("a row has another length than there are cases")
+        if any(number >= len(self.nights) for one in self.decisions for number in one.nights):
+            raise ValueError("a decision is about a night that is not there")
+        if any(later.at < night.at for night, later in pairwise(self.nights)):
+            raise ValueError("the nights are not in order")
+        return self
+
+
+def _carried(file: _File) -> Carried:
+    ids = range(-len(file.nights), 0)
     return Carried(
-        content["suite"],
-        content["suite_version"],
-        content["backend"],
-        content["environment"],
-        tuple((name, hashed) for name, hashed in content["cases"]),
-        tuple(_night(run_id, night) for run_id, night in zip(ids, nights, strict=True)),
-        tuple(tuple(night["passes"]) for night in nights),
-        tuple(_decision(decision, ids) for decision in content["decisions"]),
-        {name: datetime.fromisoformat(until) for name, until in content["quarantined"].items()},
-        frozenset(content["retired"]),
-        digest,
-    )
-
-
-def _night(run_id: int, told: Mapping[str, Any]) -> Night:
-    system = tuple(sorted(told["system"].items()))
-    return Night(run_id, datetime.fromisoformat(told["at"]), True, system, told["primed"])
-
-
-def _decision(told: Mapping[str, Any], ids: range) -> Decision:
-    run_ids = tuple(ids[number] for number in told["nights"])
-    return Decision(
-        told["action"], run_ids, told["reason"], told["author"], datetime.fromisoformat(told["at"])
+        file.suite,
+        file.suite_version,
+        file.backend,
+        file.environment,
+        file.cases,
+        tuple(
+            Night(run_id, night.at, True, tuple(sorted(night.system.items())), night.primed)
+            for run_id, night in zip(ids, file.nights, strict=True)
+        ),
+        tuple(night.passes for night in file.nights),
+        tuple(
+            Decision(one.action, tuple(ids[number] for number in one.nights), one.reason, one.author, one.at)
+            for one in file.decisions
+        ),
+        file.quarantined,
+        frozenset(file.retired),
+        file.hash,
     )

@@ -4,6 +4,7 @@ that is not known."""
 
 from store.queries.baselines import (
     GATE,
+    baseline_decisions,
     baseline_now,
     carried_baseline,
     green_runs,
@@ -131,7 +132,6 @@ from store.queries.verdicts import (
     PRIME,
     VerdictRecord,
     VerdictRow,
-    baseline_decisions,
     look_trigger,
     looked_at,
     run_baseline,

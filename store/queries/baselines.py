@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from store import models as m
-from store.baselines import RECENT, Baseline, Night, baseline
+from store.baselines import RECENT, Baseline, Decision, Night, baseline
 from store.database import Database
 from store.portable import LOST, NONE, PASSED, Carried
 from store.queries.changes import side
@@ -57,6 +57,17 @@ def _baseline(connection: Connection, series: Series | None) -> Baseline:
         return Baseline((), (), (), (), False, 0, None, ())
     decisions = decisions_of(connection, series.suite_id, series.backend_id)
     return baseline(series.night, earlier(connection, series), decisions)
+
+
+def baseline_decisions(db: Database, suite: str, backend: str) -> list[Decision]:
+    """What people decided about the baseline of a series, oldest first."""
+    with db.read() as connection:
+        ids = connection.execute(
+            sa.select(m.suite.c.id, m.backend.c.id)
+            .join_from(m.suite, m.backend, sa.true())
+            .where(m.suite.c.name == suite, m.backend.c.name == backend)
+        ).first()
+        return decisions_of(connection, *ids) if ids else []
 
 
 # Which runs a gate let pass

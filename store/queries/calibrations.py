@@ -18,7 +18,7 @@ from store.queries.verdicts import CALIBRATION, VerdictRecord, decisions_of, ear
 class CalibrationPoint(NamedTuple):
     """`run_id`: the second run; `noise_floor`: of `n` cases, the share that the two runs answered
     differently; `false_verdict`: 1 when the second looked changed at the first look, else 0; None where the
-    first did too, so that the change was none of noise."""
+    first did too, so that the change was none of noise, and while the baseline was provisional."""
 
     run_id: int
     started_at: datetime

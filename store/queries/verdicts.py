@@ -70,7 +70,7 @@ class VerdictRecord(NamedTuple):
     `answers`: of the run, its looks and its baseline; `dense`: case id -> 1 or 0, of the newest whole run of
     a plain vector store on the suite, None where there is none; `series`: the pass rates of all whole runs
     up to this one, since the baseline began; `reported`: runs at which an earlier verdict saw a slow leak;
-    `missing`: cases that the baseline answered, and that are asked no more without having been retired."""
+    `missing`: cases answered in the recent nights, asked no more, and not retired."""
 
     run_id: int
     suite: str
@@ -125,7 +125,8 @@ def verdict_record(
         record = record_of(connection, run, held_against, now, _looks(connection, run_id, closing))
         if against:
             record = record._replace(series=[], reported=frozenset())
-        before = carried.asked if carried else _asked(connection, held_against.recent)
+        recent = held_against.recent
+        before = carried.answered(recent) if carried else _answered(connection, record.answers, recent)
         gone = before - {case.name for case in record.cases} - retired_names(connection, run.suite_id)
     record = record._replace(missing=tuple(sorted(gone)))
     return _with_carried(record, carried, now) if carried else record
@@ -172,11 +173,10 @@ def _with_carried(record: VerdictRecord, carried: Carried, now: datetime) -> Ver
     )
 
 
-def _asked(connection: Connection, run_ids: Collection[int]) -> set[str]:
-    """Names of the cases that were asked in these runs."""
-    result = m.case_result.c
-    asked = sa.select(result.case_id).where(result.run_id.in_(run_ids))
-    return set(connection.execute(sa.select(m.case.c.name).where(m.case.c.id.in_(asked))).scalars())
+def _answered(connection: Connection, answers: Iterable[AnswerRow], run_ids: Collection[int]) -> set[str]:
+    """Names of the cases that were answered in these runs."""
+    ids = {row.case_id for row in answers if row.run_id in run_ids and row.value is not None}
+    return set(connection.execute(sa.select(m.case.c.name).where(m.case.c.id.in_(ids))).scalars())
 
 
 def run_baseline(db: Database, run_id: int) -> Baseline | None:
@@ -241,14 +241,18 @@ def _embedder(environment: Mapping[str, Any] | None) -> Iterable[tuple[str, str]
 
 
 def earlier(connection: Connection, run: Series) -> list[Night]:
-    started = (m.run.c.started_at, m.run.c.id)
     query = select_nights().where(
         m.run.c.suite_id == run.suite_id,
         m.run.c.backend_id == run.backend_id,
         is_whole(),
-        sa.tuple_(*started) < sa.tuple_(sa.bindparam("at", run.night.at, m.UtcDateTime), run.night.run_id),
+        _before(run.night),
     )
     return [night_of(row) for row in connection.execute(query)]
+
+
+def _before(night: Night) -> sa.ColumnElement[bool]:
+    at = sa.bindparam("at", night.at, m.UtcDateTime)
+    return sa.tuple_(m.run.c.started_at, m.run.c.id) < sa.tuple_(at, night.run_id)
 
 
 def decisions_of(connection: Connection, suite_id: int, backend_id: int) -> list[Decision]:
@@ -359,8 +363,7 @@ def _series(connection: Connection, run: Series, held_against: Baseline) -> list
         sa.select(m.run.c.id, rolled.mean, rolled.n)
         .join(m.run, sa.and_(m.run.c.id == rolled.run_id, m.run.c.scorer_id == rolled.scorer_id))
         .where(rolled.backend_id == run.backend_id, rolled.suite_id == run.suite_id)
-        .where(rolled.metric_id == PASS, rolled.tag == "", is_whole(), m.run.c.id != run.night.run_id)
-        .where(m.run.c.started_at <= run.night.at)
+        .where(rolled.metric_id == PASS, rolled.tag == "", is_whole(), _before(run.night))
         .order_by(m.run.c.started_at, m.run.c.id)
     )
     rows = connection.execute(query).all()
@@ -438,14 +441,3 @@ def _verdicts(connection: Connection, *where: sa.ColumnElement[bool]) -> list[Ve
         .order_by(said.id)
     )  # fmt: skip
     return [VerdictRow(*row) for row in connection.execute(query)]
-
-
-def baseline_decisions(db: Database, suite: str, backend: str) -> list[Decision]:
-    """What people decided about the baseline of a series, oldest first."""
-    with db.read() as connection:
-        ids = connection.execute(
-            sa.select(m.suite.c.id, m.backend.c.id)
-            .join_from(m.suite, m.backend, sa.true())
-            .where(m.suite.c.name == suite, m.backend.c.name == backend)
-        ).first()
-        return decisions_of(connection, *ids) if ids else []

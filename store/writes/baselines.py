@@ -23,12 +23,14 @@ IMPORT = "import"
 
 class Imported(NamedTuple):
     """`nights` that are new to the record; `known` ones were there already; `cases` of the file, and of them
-    those that the suite does not ask as they were asked (`unknown`)."""
+    those that the suite does not ask as they were asked (`unknown`); `decisions` that were taken over: none
+    into a series that has some of its own."""
 
     nights: int
     known: int
     cases: int
     unknown: int
+    decisions: int
 
 
 class _Home(NamedTuple):
@@ -53,13 +55,13 @@ def import_baseline(
         fresh = [night for night in carried.nights if night.at not in there]
         ids = dict(there) | {night.at: _insert_night(connection, home, carried, night) for night in fresh}
         by_number = {night.run_id: ids[night.at] for night in carried.nights}
+        decided = _keep_decisions(connection, home, carried, by_number) if fresh else 0
         if fresh:
-            _keep_decisions(connection, home, carried, by_number)
             said = f"{author} imported {len(fresh)} nights of {carried.suite} on {carried.backend}"
             insert_event(connection, "info", "baseline", said, None)
             changed(connection)
     unknown = sum(case not in home.cases for case in carried.cases)
-    return Imported(len(fresh), len(carried.nights) - len(fresh), len(carried.cases), unknown)
+    return Imported(len(fresh), len(carried.nights) - len(fresh), len(carried.cases), unknown, decided)
 
 
 def _home(connection: Connection, suite_version_id: int, backend_id: int, environment_id: int) -> _Home:
@@ -154,10 +156,16 @@ def _rollup(home: _Home, run_id: int, scorer_id: int, answers: Sequence[CarriedA
 
 def _keep_decisions(
     connection: Connection, home: _Home, carried: Carried, by_number: Mapping[int, int]
-) -> None:
+) -> int:
+    """What was decided here was decided about this record, and by whoever knows it: it is not overruled by
+    what came in a file, whichever is the later. How many were kept."""
+    made, series = m.baseline_change.c, {"suite_id": home.suite_id, "backend_id": home.backend_id}
+    own = sa.select(made.id).where(made.suite_id == home.suite_id, made.backend_id == home.backend_id)
+    if connection.execute(own.limit(1)).first():
+        return 0
     for one in carried.decisions:
         told = {"action": one.action, "run_ids": [by_number[number] for number in one.run_ids]}
-        series = {"suite_id": home.suite_id, "backend_id": home.backend_id}
         insert(
             connection, m.baseline_change, at=one.at, reason=one.reason, author=one.author, **series, **told
         )
+    return len(carried.decisions)
