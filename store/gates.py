@@ -68,8 +68,8 @@ def gate(record: VerdictRecord, verdict: Verdict, bars: Iterable[Bar], margin: f
 
 
 def leaks(verdict: Verdict) -> bool:
-    """Whether the run is worse for a slow leak alone: no night of it shows a loss, and it is no fault of what
-    would be shipped now."""
+    """Whether the run is worse for a slow leak alone: no single night shows it, so it is not shown to be
+    the fault of what would be shipped now."""
     return verdict.stage == "leak"
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from collectors.backend import BackendConfig
@@ -148,6 +149,11 @@ path = "small.jsonl"
 """
 """A backend that loses three of 16 cases: those of amber, cedar and ember."""
 LOST = ["case-amber", "case-cedar", "case-ember"]
+
+
+def soon():
+    """A day until which a case may be in quarantine."""
+    return f"{datetime.now(UTC) + timedelta(days=30):%Y-%m-%d}"
 
 
 def good_nights(folder, db, number=6):

@@ -7,7 +7,7 @@ import pytest
 
 from collectors.commands import author
 from store import queries
-from tests.collectors.playground import KEYS, case, one_document, opened, project, write_suite
+from tests.collectors.playground import KEYS, case, one_document, opened, project, soon, write_suite
 
 CONFIG = """
 [database]
@@ -124,7 +124,13 @@ def test_a_baseline_that_moves(told, tmp_path, ask):
     file = tmp_path / "base.json"
     assert told("baseline", "export", str(file), *SERIES) == {"file": str(file), "nights": 2, "cases": 6}
     folder, there = other_folder(tmp_path, ask)
-    assert there("baseline", "import", str(file)) == {"nights": 2, "known": 0, "cases": 6, "unknown": 0}
+    assert there("baseline", "import", str(file)) == {
+        "nights": 2,
+        "known": 0,
+        "cases": 6,
+        "unknown": 0,
+        "decisions": 1,
+    }
     assert there("baseline", "import", str(file))["known"] == 2
     found = there("baseline", "show", *SERIES)
     assert (found["recent"], found["primed"], found["anchor"]) == ([1, 2], [1], [1])
@@ -143,6 +149,36 @@ def test_a_baseline_that_moves(told, tmp_path, ask):
     assert there("baseline", "export", str(again), *SERIES)["nights"] == 3
 
 
+def test_a_file_overrules_no_decision(told, tmp_path, ask):
+    """What was decided in a record stands, though a file with a pin is imported after it; that the file's is
+    left out is said."""
+    runs(told, 1)
+    told("baseline", "pin", "1", "--hold", "--reason", "release")
+    file = tmp_path / "base.json"
+    told("baseline", "export", str(file), *SERIES)
+    folder, there = other_folder(tmp_path, ask)
+    runs(there, 1)
+    there("baseline", "reset", *SERIES, "--reason", "new world")
+    runs(there, 2)
+    ran = ask(folder, "baseline", "import", str(file), "--json")
+    assert (one_document(ran)["nights"], one_document(ran)["decisions"]) == (1, 0)
+    assert "has decisions of its own" in ran.stderr
+    found = there("baseline", "show", *SERIES)
+    assert (found["recent"], found["held"]) == ([2, 3], False)
+    assert [one["action"] for one in found["decisions"]] == ["reset"]
+
+
+def test_a_hold_of_what_is_excluded(told, tmp_path, ask):
+    """Held to a run that may stand in no baseline, a run has nothing to be held against, and that is said."""
+    runs(told, 2)
+    told("baseline", "pin", "1", "--hold", "--reason", "release")
+    found = told("baseline", "exclude", "1", "--reason", "the disk was full")
+    assert (found["recent"], found["held"]) == ([], True)
+    ran = ask(tmp_path, "baseline", "show", *SERIES)
+    assert (ran.returncode, "held to runs of which none" in ran.stdout) == (3, True)
+    assert told("gate", *SERIES, code=3)["written"] is None
+
+
 def test_cases_that_are_asked_otherwise(told, tmp_path, ask):
     """Answers to a case whose text has changed since are left out, and how many is said."""
     runs(told, 1)
@@ -150,7 +186,13 @@ def test_cases_that_are_asked_otherwise(told, tmp_path, ask):
     told("baseline", "export", str(file), *SERIES)
     changed = [case(KEYS[0], query="which door, then?"), *LINES[1:-1]]
     _, there = other_folder(tmp_path, ask, changed)
-    assert there("baseline", "import", str(file)) == {"nights": 1, "known": 0, "cases": 6, "unknown": 2}
+    assert there("baseline", "import", str(file)) == {
+        "nights": 1,
+        "known": 0,
+        "cases": 6,
+        "unknown": 2,
+        "decisions": 0,
+    }
 
 
 def test_files_that_are_refused(told, tmp_path, ask):
@@ -172,7 +214,7 @@ def test_quarantined_and_retired_cases_travel(told, tmp_path, ask):
     """What was decided about cases goes with the file, and holds where the record does not know it."""
     runs(told, 1)
     key = KEYS[0]
-    until = ("--owner", "noor", "--until", "2999-01-01", "--reason", "flaky")
+    until = ("--owner", "noor", "--until", soon(), "--reason", "flaky")
     told("suite", "quarantine", f"case-{key}", "--suite", "mine", *until)
     told("suite", "retire", f"case-{KEYS[1]}", "--suite", "mine", "--reason", "sold")
     file = tmp_path / "base.json"

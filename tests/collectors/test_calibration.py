@@ -1,6 +1,7 @@
 """A/A calibration: one backend twice in a row, and what that tells of the noise and of the verdicts."""
 
 import threading
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -14,6 +15,7 @@ from store import queries
 from store.settings import SettingsError
 from tests.collectors.odd_backends import Shelf
 from tests.collectors.playground import LOSING, cases, good_nights, opened, project
+from tests.store.seeding import Seed
 
 pytestmark = pytest.mark.usefixtures("no_pauses")
 PAIR = Pair("small", "mine")
@@ -40,11 +42,13 @@ def configuration(folder, runs, schedule=""):
 
 @pytest.fixture
 def record(tmp_path, monkeypatch):
-    """A folder with six good nights."""
+    """A folder with good nights on six days."""
     monkeypatch.chdir(tmp_path)
     configuration(tmp_path, [])
     db = opened(tmp_path)
     good_nights(tmp_path, db)
+    for run_id in range(1, 7):
+        Seed(db).at(run_id, datetime.now(UTC) - timedelta(days=7 - run_id))
     yield db
     db.close()
 

@@ -10,9 +10,11 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from store import queries
+from collectors import runner
+from collectors.scorers import SCORER_VERSION
+from store import portable, queries
 from store.hiding import HIDDEN
-from tests.collectors.playground import KEYS, SCRIPT, case, opened, project, write_suite
+from tests.collectors.playground import KEYS, SCRIPT, case, opened, project, soon, write_suite
 
 DOCS = Path(__file__).parents[2] / "docs" / "ci"
 SECRET = "sk-pl4nted-s3cret"
@@ -153,7 +155,7 @@ def test_a_missing_case(primed):
 def test_cases_that_decide_nothing(primed):
     """A case in quarantine and a new one are listed, and their loss fails nothing."""
     key = KEYS[0]
-    told = ("--owner", "noor", "--reason", "flaky", "--until", "2999-01-01")
+    told = ("--owner", "noor", "--reason", "flaky", "--until", soon())
     assert primed("suite", "quarantine", f"case-{key}", "--suite", "mine", *told).returncode == 0
     primed.lines([*LINES, case("zebra")])
     primed.set(lost=f"{key} key", bars="{ pass = 1.0 }")
@@ -298,6 +300,52 @@ def test_a_file_that_is_not_right(mine, tmp_path):
         assert "base.json" in ran.stderr
 
 
+def test_a_file_with_a_right_hash(mine):
+    """A file whose hash fits and whose content does not is a mistake of whoever asks: exit 2."""
+    content = {"format": portable.FORMAT}
+    text = json.dumps({**content, "hash": portable._hash(content)})
+    (mine.folder / "base.json").write_text(text)
+    ran = mine(*GATE, "--baseline", "base.json")
+    assert (ran.returncode, "base.json: this is no baseline file: suite" in ran.stderr) == (2, True)
+
+
+def test_a_file_that_cannot_be_written(mine):
+    """Where no file can be written, that is said before anything is run."""
+    ran = mine(*GATE, "--baseline", "nowhere/base.json")
+    assert (ran.returncode, "cannot write nowhere/base.json" in ran.stderr) == (2, True)
+    with closing(opened(mine.folder)) as db:
+        assert queries.count_runs(db) == 0
+
+
+def test_a_file_of_another_scorer(mine, monkeypatch):
+    """Held against a file of another scorer there is no answer, and the file stays as it is; with --renew it
+    is written anew, of five trials, and the next gate passes. What fails its bar renews nothing."""
+    file = mine.folder / "base.json"
+    mine.gate("--baseline", "base.json")
+    monkeypatch.setattr(runner, "SCORER_VERSION", "next")
+    before = file.read_text()
+    assert mine.gate("--baseline", "base.json")[0] == 3
+    mine.set(lost=" key", bars="{ pass = 0.9 }")
+    code, told = mine.gate("--baseline", "base.json", "--renew")
+    assert (code, told["failed"], file.read_text()) == (1, ["ship_bar"], before)
+    mine.set()
+    ran = mine(*GATE, "--baseline", "base.json", "--renew")
+    assert ran.returncode == 3
+    assert "another scorer" in ran.stdout
+    assert "one was written to base.json" in ran.stdout
+    nights = json.loads(file.read_text())["nights"]
+    assert {night["system"]["scorer"] for night in nights} == {"next"}
+    assert len(nights[-1]["passes"]) == 5
+    code, told = mine.gate("--baseline", "base.json", "--renew")
+    assert (code, told["written"]) == (0, None)
+
+
+def test_renewing_without_a_file(mine):
+    """There is nothing to renew but a file."""
+    ran = mine(*GATE, "--renew")
+    assert (ran.returncode, "--baseline" in ran.stderr) == (2, True)
+
+
 def test_against_and_a_file(mine):
     """Two answers to what it is held against are refused."""
     ran = mine(*GATE, "--against", "green:main", "--baseline", "base.json")
@@ -368,6 +416,20 @@ def checkout(tmp_path):
     return made
 
 
+def outdated(folder):
+    """The folder, whose file is now of another scorer."""
+    file = folder / "memtrend-baseline.json"
+    found = portable.read(file.read_text())
+    old = tuple(night._replace(system=(("scorer", "old"),)) for night in found.nights)
+    file.write_text(portable.written(found._replace(nights=old)))
+    return folder
+
+
+def scorers(folder):
+    found = portable.read((folder / "memtrend-baseline.json").read_text())
+    return {dict(night.system)["scorer"] for night in found.nights}
+
+
 def nights(folder):
     return len(json.loads((folder / "memtrend-baseline.json").read_text())["nights"])
 
@@ -376,16 +438,17 @@ def nights(folder):
 def test_github(checkout):
     """The workflow's own commands, in clean folders with only the cached file between them: main without a
     baseline is neutral and writes one, which rolls when main passes; a healthy branch passes, a bad one
-    fails."""
+    fails; of a file of another scorer main, and no branch, makes a new one."""
     workflow = yaml.safe_load((DOCS / "github-actions.yml").read_text())
     steps = {step.get("name"): step for step in workflow["jobs"]["gate"]["steps"]}
 
-    def step(name, folder):
+    def step(name, folder, **more):
         output = folder / "output"
         variables = {
             **workflow["env"],
             "GITHUB_OUTPUT": str(output),
             "GITHUB_STEP_SUMMARY": str(folder / "sum"),
+            **more,
         }
         ran = shell(folder, steps[name]["run"], **variables)
         return ran.returncode, output.read_text().splitlines()[-1] if output.exists() else ran.stderr
@@ -399,6 +462,11 @@ def test_github(checkout):
     assert (nights(first), nights(second)) == (1, 2)
     assert step("Gate", checkout("branch", of=second)) == (0, "code=0")
     assert step("Gate", checkout("bad", lost="r key", of=second)) == (1, "code=1")
+    assert "event_name == 'push' && '--renew'" in steps["Gate"]["env"]["RENEW"]
+    for renew, of in (("", {"old"}), ("--renew", {SCORER_VERSION})):
+        folder = outdated(checkout(f"old{renew}", of=second))
+        assert step("Gate", folder, RENEW=renew) == (0, "code=3")
+        assert scorers(folder) == of
 
 
 @pytest.mark.timeout(300)
@@ -418,3 +486,7 @@ def test_gitlab(checkout):
     assert job("memtrend-main", second) == 0
     assert nights(second) == 2
     assert job("memtrend-gate", checkout("bad", lost="r key", of=second)) == 1
+    for name, of in (("memtrend-gate", {"old"}), ("memtrend-main", {SCORER_VERSION})):
+        folder = outdated(checkout(name, of=second))
+        assert job(name, folder) == 3
+        assert scorers(folder) == of

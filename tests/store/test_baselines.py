@@ -90,6 +90,19 @@ def test_a_hold_stops_the_rolling():
     assert (after.anchor, after.held, after.recent[-1]) == ((8,), False, 29)
 
 
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [(night(2, system=(("scorer", "2"),)), "another scorer: 2, now 3"), (night(9), "no earlier run")],
+)
+def test_a_hold_of_what_cannot_be_compared_is_empty(other, said):
+    """Where no held night can be compared with, no other takes its place, and why is the last thing said."""
+    earlier = [night(1), *([other] if other.run_id < 9 else []), night(3, accepted=False), night(4)]
+    found = held(8, earlier, decision("hold", other.run_id))
+    assert (found.recent, found.history, found.anchor, found.held) == ((), (), (), True)
+    assert found.left_out[-1].run_id == other.run_id
+    assert said in found.left_out[-1].why
+
+
 def test_exclude_and_include():
     """An excluded night is in no baseline, with the reason, until it is included again."""
     earlier = nights(1, 2, 3)
@@ -99,8 +112,8 @@ def test_exclude_and_include():
 
 
 def test_an_intended_change_begins_with_its_run():
-    """The night that a meant change came with is the first of the new baseline, though it and the next were
-    refused by the old one; what is refused after the word was given stays out."""
+    """The night that a meant change came with is the first of the new baseline, though it was refused by the
+    old one; others that were refused stay out, since they may hold another change."""
     earlier = [
         night(1),
         night(2),
@@ -109,9 +122,15 @@ def test_an_intended_change_begins_with_its_run():
         night(8, accepted=False),
     ]
     found = held(9, earlier, decision("intended", 3, on=7))
-    assert found.recent == (3, 4)
-    assert set(why(found)) == {1, 2, 8}
+    assert found.recent == (3,)
+    assert set(why(found)) == {1, 2, 4, 8}
     assert found.decision.action == "intended"
+
+
+def test_a_pin_after_a_reset_reaches_behind_it():
+    """What a person pins is the anchor, though the baseline had begun anew after it."""
+    found = held(9, nights(1, 2, 3, 4), decision("reset", on=2.5), decision("pin", 1, 2))
+    assert (found.anchor, found.recent) == ((1, 2), (1, 2, 3, 4))
 
 
 def test_a_reset_forgets_pins():
@@ -150,7 +169,9 @@ def test_every_night_is_used_or_told_why_not(earlier, decisions):
         assert list(ids) == sorted(set(ids))
         assert set(ids) <= known - set(why(found))
     assert set(found.recent) <= set(found.history)
-    if not found.held:
+    if found.held:
+        assert set(found.recent) <= set(found.decision.run_ids)
+    else:
         assert len(found.recent) <= RECENT
         assert len(found.recent) == min(RECENT, len(known - set(why(found))))
 
@@ -216,6 +237,48 @@ def test_a_file_of_another_format():
     del content["hash"]
     content["format"] = 99
     with pytest.raises(StoreError, match="of format 99; this memtrend reads 1"):
+        portable.read(json.dumps({**content, "hash": portable._hash(content)}))
+
+
+FILE = Carried(
+    "s", "1", "b", {}, (("x", "h"),), (night(-1),), (("1",),), (decision("pin", -1),), {}, frozenset()
+)
+_NIGHT = {"at": "2026-03-01T03:00:00+00:00", "primed": False, "system": {}, "passes": ["1"]}
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"suite": 3}, "suite"),
+        ({"cases": [["x"]]}, "cases.0"),
+        ({"environment": None}, "environment"),
+        ({"more": 1}, "more"),
+        ({"nights": []}, "nights"),
+        ({"nights": [{**_NIGHT, "at": "2026-03-01T03:00:00"}]}, "nights.0.at"),
+        ({"nights": [{**_NIGHT, "passes": ["x"]}]}, "nights.0.passes.0"),
+        ({"nights": [{**_NIGHT, "passes": ["10"]}]}, "another length"),
+        ({"nights": [{**_NIGHT, "at": "2027-03-01T03:00:00Z"}, _NIGHT]}, "not in order"),
+        (
+            {"decisions": [{"action": "pin", "nights": [7], "reason": "", "author": "", "at": _NIGHT["at"]}]},
+            "not there",
+        ),
+        ({"decisions": [{"action": "reset"}]}, "decisions.0.action"),
+        ({"quarantined": {"x": "soon"}}, "quarantined.x"),
+    ],
+)
+def test_a_right_hash_on_wrong_content(changed, said):
+    """A hash that fits makes no baseline of what is none: it is refused, and where it is wrong is said."""
+    content = {**json.loads(portable.written(FILE)), **changed}
+    del content["hash"]
+    with pytest.raises(StoreError, match="no baseline file") as refused:
+        portable.read(json.dumps({**content, "hash": portable._hash(content)}))
+    assert said in str(refused.value)
+
+
+def test_a_hash_alone_is_no_baseline():
+    """A file of the right format and hash, in which nothing else stands, is refused."""
+    content = {"format": portable.FORMAT}
+    with pytest.raises(StoreError, match="no baseline file"):
         portable.read(json.dumps({**content, "hash": portable._hash(content)}))
 
 

@@ -7,6 +7,10 @@ from datetime import timedelta
 import pytest
 
 from store import queries, writes
+from store.baselines import Decision
+from store.calibration import calibration_rollups
+from store.gates import gate
+from store.portable import Against
 from store.queries.verdicts import CALIBRATION, CONFIRM, look_trigger
 from store.verdicts import entry, judge
 from tests.store.seeding import START, Seed, outcome, scenario
@@ -106,6 +110,81 @@ def test_another_scorer_begins_anew(db, seed, suite, nights):
     verdict = judge(queries.verdict_record(db, tonight))
     assert verdict.verdict == "cannot_tell"
     assert verdict.reason == "nothing to compare with: another scorer: 1, now 2"
+
+
+def test_a_hold_is_never_replaced(db, seed, suite, nights):
+    """Held against a run of another scorer there is no answer, whatever else could be compared with."""
+    for day in (6, 7):
+        seed.run(suite, (), day=day, scorer_version="2")
+    tonight = seed.run(suite, (), day=8, scorer_version="2")
+    hold = Against([Decision("hold", (nights[2],), "run", "gate", START)])
+    record = queries.verdict_record(db, tonight, against=hold)
+    verdict = judge(record)
+    assert (record.baseline.recent, verdict.verdict) == ((), "cannot_tell")
+    assert verdict.reason == "nothing to compare with: another scorer: 1, now 2"
+    assert gate(record, verdict, []).answered is False
+
+
+def test_what_is_before_is_one_thing(db, seed, suite):
+    """Of runs that began at the same moment, the series and the baseline know the same ones: those of lower
+    ids."""
+    first, second, _ = (seed.run(suite, ALL) for _ in range(3))
+    record = queries.verdict_record(db, second)
+    assert record.baseline.recent == (first,)
+    assert [point.run_id for point in record.series] == [first]
+
+
+def test_missing_is_one_thing(db, seed):
+    """A case is missing when the nights that are compared with answered it, from the record as from a file;
+    what only older nights asked is not."""
+    whole = seed.suite(cases=dict.fromkeys((*ALL, "old", "late"), "1"))
+    later = seed.suite(cases=dict.fromkeys((*ALL, "late"), "1"))
+    for day in range(12):
+        seed.run(whole, (*ALL, "old", "late"), cases=(*ALL, "old", "late"), day=day)
+    for day in range(12, 24):
+        told = {"environment_id": writes.register_environment(db, {"embedder": "x"})}
+        seed.run(later, (*ALL, "late"), cases=(*ALL, "late"), day=day, **told)
+    carried = queries.carried_baseline(db, "golden", "keyword")
+    assert ("old", "1") in carried.cases
+    tonight = seed.run(seed.suite(), ALL, day=30)
+    for against in (None, Against((), carried)):
+        assert queries.verdict_record(db, tonight, against=against).missing == ("late",)
+
+
+def test_a_margin_that_nothing_told_is_no_answer(db, seed, suite, nights):
+    """A margin that was asked for, and that nothing could be told of, leaves the gate without an answer."""
+    tonight = seed.run(suite, ALL, day=6)
+    record = queries.verdict_record(db, tonight)
+    verdict = judge(record)
+    assert gate(record, verdict, []).passed
+    found = gate(record, verdict._replace(looks=()), [], margin=0.1)
+    assert (found.failed, found.margin, found.answered, found.passed) == ((), None, False, False)
+
+
+def test_a_slow_leak_fails_no_gate(db, seed, suite, nights):
+    """What is worse as a slow leak alone is no change of the run that is asked about."""
+    record = queries.verdict_record(db, seed.run(suite, ALL, day=6))
+    leaking = judge(record)._replace(verdict="worse", stage="leak")
+    assert gate(record, leaking, []).passed
+    assert gate(record, leaking._replace(stage="suspected"), []).failed == ("change",)
+
+
+def test_no_false_verdict_against_a_provisional_baseline(db, seed, suite):
+    """A calibration counts as false verdict or none only where the baseline has five days."""
+
+    def calibrated(day):
+        told = [
+            seed.run(suite, passed, day=day, subset=CALIBRATION, trigger="calibration")
+            for passed in (ALL, ())
+        ]
+        return {one.metric for one in calibration_rollups(*queries.calibration_records(db, *told))}
+
+    assert calibrated(0) == {"noise_floor"}
+    for day in range(1, 5):
+        seed.run(suite, ALL, day=day)
+    assert calibrated(5) == {"noise_floor"}
+    seed.run(suite, ALL, day=6)
+    assert calibrated(7) == {"noise_floor", "false_verdict"}
 
 
 def test_a_changed_case_has_no_history(db, seed, suite, nights):
