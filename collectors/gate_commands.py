@@ -29,12 +29,16 @@ def gate(
     ] = "baseline",
     baseline: Annotated[
         Path | None,
-        typer.Option(help="A file instead, as baseline export writes it; made when it is not there."),
+        typer.Option(help="A file instead, as baseline export writes it; made when not there."),
     ] = None,
     margin: Annotated[
         float | None,
         typer.Option(min=0.001, max=0.999, help="Ask for non-inferiority too: 0.03 is 3 points."),
     ] = None,
+    renew: Annotated[
+        bool,
+        typer.Option("--renew", help="Replace a file of another scorer or embedder by a new baseline."),
+    ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="No answer fails: exit 1 in place of 3.")] = False,
     junit: Annotated[Path | None, typer.Option(help="Write JUnit XML here.")] = None,
     md: Annotated[Path | None, typer.Option(help="Write a summary in Markdown here.")] = None,
@@ -50,7 +54,9 @@ def gate(
     names = (only_one(suite, suite_names(of), "suite"), only_one(backend, backend_names(of), "backend"))
     if baseline and against != "baseline":
         raise Refused("--against and --baseline say the same: give one of them")
-    asked = Asked(*names, against, baseline, margin, pairs(meta))
+    if renew and not baseline:
+        raise Refused("--renew is for a file: say which by --baseline")
+    asked = Asked(*names, against, baseline, margin, pairs(meta), renew)
     with database(of) as db:
         ended = _held(db, of, asked, strict)
         suspects = _suspects(db, ended)
@@ -87,10 +93,11 @@ def _suspects(db: Database, ended: Ended) -> list[Mapping[str, Any]]:
     """What changed since the baseline, the likeliest cause first; nothing where nothing is wrong."""
     from collectors.verdict_commands import suspects_of
     from store import queries
+    from store.verdicts import plain
 
     carried = ended.against.carried if ended.against else None
     if carried is None or ended.verdict.verdict == "unchanged":
-        return suspects_of(db, ended.run_id, ended.verdict)
+        return suspects_of(db, ended.run_id, plain(ended.verdict))
     found = queries.changes_since(db, carried.environment, ended.run_id).suspects
     return [{"name": one.name, "old": one.old, "new": one.new} for one in found]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from math import ceil
@@ -141,8 +142,9 @@ def run(
         try:
             outcome = _Run(plan, db, lease, instance, on_progress).run(resume)
             if outcome.verdict and outcome.verdict.wants_a_look:
-                look = _Run(look_at(plan, outcome.run_id), db, lease, instance, on_progress).run(None)
-                outcome = outcome._replace(verdict=look.verdict or outcome.verdict)
+                with suppress(Stopped, StoreError):  # the run has ended well, whatever becomes of its look
+                    look = _Run(look_at(plan, outcome.run_id), db, lease, instance, on_progress).run(None)
+                    outcome = outcome._replace(verdict=look.verdict or outcome.verdict)
             return outcome
         finally:
             _close(instance, GRACE_S / 2 if lease.stop.is_set() else plan.limits.timeout_s)
@@ -388,10 +390,11 @@ class _Run:
         if record is None:
             return None
         verdict = judge(record, deterministic=self._deterministic)
+        verdict = verdict._replace(borrowed=self.plan.against is not None)
         again, most = money / self.plan.trials * self.plan.confirm.trials, self.plan.confirm.max_cost
         if verdict.wants_a_look and most is not None and again > most:
             reason = f"asking again would cost about ${again:.2f}, more than max_cost = {most}"
-            return verdict._replace(reason=reason)
+            return verdict._replace(untaken=reason)
         return verdict
 
     def _end(

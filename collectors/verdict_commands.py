@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,26 +26,40 @@ def verdict(
     json: Json = False,
 ) -> None:
     """Judge a run anew from the record. Exit 1 when it is worse, 3 when that cannot be told."""
-    from store import shapes
+    from store import queries, shapes
     from store.verdicts import plain
 
-    with database() as db:
-        said = _said(db, run)
-        found = _looked_again(db, run) if look else _judged(db, run, said)
-        content: dict[str, Any] = plain(found)
-        suspects = suspects_of(db, run, found)
+    with database() as db, redirect_stdout(sys.stderr):
+        said = queries.verdict(db, run)
+        _refuse_a_look(db, run)
+        if said and said.content.get("borrowed"):
+            content = _borrowed(said, look)
+        else:
+            content = plain(_looked_again(db, run) if look else _judged(db, run, said))
+        suspects = suspects_of(db, run, content)
     _tell_change(said, content)
     if json:
         print_json({"run": run, **shapes.verdict(content, suspects)})
     else:
         typer.echo("\n".join(_lines(content, suspects)))
-    raise typer.Exit({"worse": BAD, "cannot_tell": NO_ANSWER}.get(found.verdict, 0))
+    raise typer.Exit({"worse": BAD, "cannot_tell": NO_ANSWER}.get(content["verdict"], 0))
 
 
-def _said(db: Database, run: int) -> VerdictRow | None:
+def _refuse_a_look(db: Database, run: int) -> None:
     from store import queries
 
-    return queries.verdict(db, run)
+    row = queries.run(db, run)
+    if row and row.subset == queries.CONFIRM:
+        about = row.trigger.rpartition(":")[2]
+        raise Refused(f"run {run} is a look at run {about}: memtrend verdict {about}", NO_ANSWER)
+
+
+def _borrowed(said: VerdictRow, look: bool) -> dict[str, Any]:
+    """What a gate said, which held the run against a baseline that it was given: held against its own
+    series, the run would get another verdict."""
+    if look:
+        raise Refused("a gate held this run against a baseline that it was given: run the gate again")
+    return said.content
 
 
 def _judged(db: Database, run: int, said: VerdictRow | None) -> Verdict:
@@ -68,14 +84,14 @@ def _looked_again(db: Database, run: int) -> Verdict:
     return take_look(db, settings(), run)
 
 
-def suspects_of(db: Database, run: int, found: Verdict) -> list[Mapping[str, Any]]:
+def suspects_of(db: Database, run: int, content: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """What changed since the last good run, the likeliest cause first; nothing where nothing is wrong."""
     from store import queries
 
-    if found.verdict == "unchanged" or not found.baseline:
+    good = [id for id in content["baseline"] if id > 0]  # of a baseline file there are no runs here
+    if content["verdict"] == "unchanged" or not good:
         return []
-    good = found.baseline
-    first_bad = found.leak.first_bad if found.stage == "leak" and found.leak else run
+    first_bad = content["leak"]["first_bad"] if content["stage"] == "leak" else run
     last_good = max((id for id in good if id < first_bad), default=good[-1])
     try:
         changed = queries.changes_between(db, last_good, first_bad, good).changes
@@ -94,8 +110,9 @@ def _lines(content: Mapping[str, Any], suspects: list[Mapping[str, Any]]) -> Ite
     from store import verdict_words as told
 
     yield f"{told.badge(content).text}: {told.evidence(content)}"
-    facts = (told.how_much(content), told.blind_spot(content), *told.moved(content))
-    yield from (f"  {fact}" for fact in facts if fact)
+    if how_much := told.how_much(content):
+        yield f"  for questions like these: {how_much}"
+    yield from (f"  {fact}" for fact in (told.blind_spot(content), *told.moved(content)) if fact)
     for names in ("lost", "gained"):
         if content[names]:
             yield f"  {names}: {', '.join(content[names])}"

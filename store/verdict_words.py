@@ -46,6 +46,12 @@ def badge(content: Content) -> Badge:
 
 def evidence(content: Content) -> str:
     """Why the verdict is what it is, in a sentence."""
+    said = _said(content)
+    untaken = content.get("untaken")
+    return f"{said} {_capital(untaken)}." if untaken else said
+
+
+def _said(content: Content) -> str:
     if content["reason"]:
         return f"{_capital(content['reason'])}."
     if content["stage"] == "leak":

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from store.answers import Flags, Table, constant, longest_stretch, mean
+from store.baselines import FULL
 from store.metrics import METRICS, NOISE_MS
 from store.queries.policy import TRIAL_RUNS
 from store.queries.verdicts import (
@@ -95,7 +96,8 @@ class Moved(NamedTuple):
 
 
 class Leak(NamedTuple):
-    """A step in the series of pass rates that no single night shows."""
+    """A step down in the series of pass rates that no single night shows, and that stands. `new`: this run is
+    the first to show it; it is told once."""
 
     first_bad: int
     before: float
@@ -108,7 +110,9 @@ class Verdict(NamedTuple):
     that surely passed (or failed) and do not now; `drift`: pass rate less that of the anchor, on the same
     cases; `blind_spot`: the smallest share of cases whose loss this suite would have shown; `beats_dense`:
     by tag, '' for all cases: yes, no or cannot tell; `nights`: rows of the baseline, on `days` days;
-    `aside`: cases that were asked and decide nothing, being in quarantine or on trial."""
+    `aside`: cases that were asked and decide nothing, being in quarantine or on trial; `untaken`: why a look
+    that would settle it was not taken; `borrowed`: held against a baseline that a gate was given, and not
+    that of its series."""
 
     verdict: Word
     stage: Stage
@@ -135,13 +139,14 @@ class Verdict(NamedTuple):
     seed: int
     version: str
     aside: tuple[str, ...] = ()
+    untaken: str | None = None
+    borrowed: bool = False
 
     @property
     def wants_a_look(self) -> bool:
-        """Whether asking once more, at once, would settle what the first look left open. `reason` says why
-        that is not done."""
+        """Whether asking once more, at once, would settle what the first look left open."""
         open_ = [self.stage, *(one.stage for one in self.moved)]
-        return "suspicion" in open_ and self.reason is None
+        return "suspicion" in open_ and self.untaken is None
 
 
 def judge(record: VerdictRecord, *, deterministic: bool = False) -> Verdict:
@@ -152,7 +157,7 @@ def judge(record: VerdictRecord, *, deterministic: bool = False) -> Verdict:
         return held.nothing_to_tell()
     side, stage = held.decision()
     leak = held.leak()
-    if leak is not None and leak.new and side is None:
+    if leak is not None and side is None:
         side, stage = "worse", "leak"
     word: Word = "cannot_tell" if stage == "suspicion" else side or "unchanged"
     return held.verdict(word, stage, leak)
@@ -242,13 +247,20 @@ class _Held:
         if stage := self._critical_stage():
             return "worse", stage
         sides: tuple[Side, ...] = ("worse", "better")
-        side = next((side for side in sides if self.looks[0].p(side) <= LEVELS[0]), None)
-        if side is None:
+        told = [side for side in sides if self._rejected(side)]
+        if not told:
             return None, ""
-        for look, level in zip(self.looks[1:], LEVELS[1:], strict=False):
-            if look.p(side) > level:
-                return None, ""
+        side = self._stronger() if len(told) == 2 else told[0]
         return side, STAGES[min(len(self.looks), len(STAGES)) - 1]
+
+    def _rejected(self, side: Side) -> bool:
+        """At every look that was taken."""
+        return all(look.p(side) <= level for look, level in zip(self.looks, LEVELS, strict=False))
+
+    def _stronger(self) -> Side:
+        """Where both sides are rejected: what turned one way for sure makes the few that turned the other
+        way look unlikely, as everything had been expected to go with it."""
+        return "better" if len(self.gained) > len(self.lost) else "worse"
 
     def _critical_stage(self) -> Stage:
         """Critical cases are a family of their own, over all trials at once; "": nothing is sure of them.
@@ -268,18 +280,18 @@ class _Held:
         """Of a backend whose answers repeat, one look more is certainty."""
         if not self.lost and not self.gained:
             return None, ""
-        side: Side = "better" if len(self.gained) > len(self.lost) else "worse"
-        return side, "confirmed" if self.again else "suspicion"
+        return "worse" if self.lost else "better", "confirmed" if self.again else "suspicion"
 
     def _repeats_agree(self) -> bool:
-        """Whether the answers in hand give the lie to a backend that calls itself deterministic."""
-        nights = self.recent[:, self.gates]
-        steady = [rows for rows in (nights, self.fresh[:, self.gates]) if len(rows)]
+        """Whether the trials in hand, and the last two nights, give the lie to a backend that calls itself
+        deterministic. Older nights may be those before a change."""
+        steady = [rows[:, self.gates] for rows in (self.recent[-2:], self.fresh) if len(rows)]
         return all(bool(constant(rows).all()) for rows in steady)
 
     def _turned(self, *, passing: bool) -> tuple[str, ...]:
         """Cases that surely passed (or failed) in the baseline, and did not in most fresh trials."""
-        before = mean(self.recent) if passing else 1 - mean(self.recent)
+        nights = mean(self.recent[-1:] if self.deterministic else self.recent)
+        before = nights if passing else 1 - nights
         now = 1 - mean(self.fresh) if passing else mean(self.fresh)
         turned = self.gates & (before >= SURELY) & (now >= ENOUGH_LOST)
         return self._named(turned)
@@ -303,11 +315,16 @@ class _Held:
         down = [point for point in found.points if point.after < point.before]
         if down:
             return Leak(ids[down[-1].index], down[-1].before, down[-1].after, new=True)
-        known = sorted(set(reported) - set(faded(reported, shares, counts)))
-        if not known:
-            return None
-        first = known[-1]
-        return Leak(ids[first], float(shares[:first].mean()), float(shares[first:].mean()), new=False)
+        standing = sorted(set(reported) - set(faded(reported, shares, counts)) - {0})
+        return self._standing(ids, shares, standing[-1]) if standing else None
+
+    def _standing(self, ids: Sequence[int], shares: Floats, first: int) -> Leak | None:
+        """A leak that was told, unless the last nights are nearer to where it came from than to where it
+        went."""
+        before, after, now = (
+            float(part.mean()) for part in (shares[:first], shares[first:][:FULL], shares[-FULL:])
+        )
+        return None if now > (before + after) / 2 else Leak(ids[first], before, now, new=False)
 
     def _rate(self) -> PassRate:
         asked = self.first[0][~np.isnan(self.first[0])]
@@ -386,17 +403,17 @@ class _Held:
         return self._as("cannot_tell", "", accepted=True, reason=self.reason, moved=(), **untold)
 
     def verdict(self, word: Word, stage: Stage, leak: Leak | None) -> Verdict:
-        at_rest = word == "unchanged"
+        at_rest, moved = word == "unchanged", self.moved()
         drop = smallest_visible_drop(self.history[:, self.gates]) if at_rest else None
         return self._as(
             word,
             stage,
-            accepted=word in ("unchanged", "better") and not self.falls_behind(),
+            accepted=word in ("unchanged", "better") and not (slower(moved) or self.falls_behind()),
             reason=None,
             difference=self.difference(),
             blind_spot=drop.drop if drop else None,
             drift=self.drift(),
-            moved=self.moved(),
+            moved=moved,
             leak=leak,
         )
 
@@ -423,6 +440,12 @@ class _Held:
             aside=self._named(~self.gates & ~np.isnan(self.fresh).all(axis=0)),
             **told,
         )
+
+
+def slower(moved: Sequence[Moved]) -> bool:
+    """Whether a metric beside the pass rate got worse, and not only at first sight: a baseline that took such
+    a night in would have the next one pass."""
+    return any(one.worse and one.stage != "suspicion" for one in moved)
 
 
 def clusters(cases: Sequence[AskedCase], gates: Flags) -> Indices | None:

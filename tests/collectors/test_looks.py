@@ -82,7 +82,7 @@ def test_a_look_that_costs_too_much_is_not_taken(db, nights):
     assert queries.count_runs(db) == 7
     (row,) = queries.verdict_looks(db, outcome.run_id)
     assert (row.verdict, row.stage, row.accepted) == ("cannot_tell", "suspicion", False)
-    assert row.content["reason"] == "asking again would cost about $0.06, more than max_cost = 0.01"
+    assert row.content["untaken"] == "asking again would cost about $0.06, more than max_cost = 0.01"
     affordable = replace(dear, confirm=Confirm(3, max_cost=0.07))
     assert run(affordable, db).verdict.stage == "suspected"
 

@@ -280,11 +280,41 @@ def test_a_leak_is_found_in_the_series():
 
 
 def test_a_leak_is_told_once_and_carried():
-    """A leak that was reported is carried along and not told again."""
+    """A leak that was reported stands until the level comes up again: worse, not new, and in no baseline."""
     verdict = leaky(frozenset({21}))
-    assert said(verdict) == ("unchanged", "")
+    assert (said(verdict), verdict.accepted) == (("worse", "leak"), False)
     assert (verdict.leak.new, verdict.leak.first_bad) == (False, 21)
     assert (verdict.leak.before, verdict.leak.after) == (pytest.approx(0.9), pytest.approx(0.78))
+
+
+def test_a_leak_that_is_over_is_dropped():
+    """Once the pass rate is back where it was, the leak is no part of the verdict."""
+    back = series([90.0] * 20 + [78.0] * 10 + [90.0] * 15)
+    verdict = judge(record([tonight_at(90)] * 10, tonight_at(90), series=back, reported=frozenset({21})))
+    assert (said(verdict), verdict.leak) == (("unchanged", ""), None)
+
+
+def test_a_leak_at_the_first_point_of_a_series_is_no_leak():
+    """Where the series begins with the reported run there is nothing before it, and no NaN in the evidence."""
+    short = series([78.0] * 6 + [60.0] * 12)
+    verdict = judge(record([tonight_at(60)] * 10, tonight_at(60), series=short, reported=frozenset({1})))
+    assert "NaN" not in as_json(verdict)
+
+
+def test_what_was_gained_does_not_make_a_loss():
+    """A backend that clearly got better is not called worse for the flaky case that failed beside it."""
+    failing = range(8)
+    nights = [row(*failing) for _ in range(10)]
+    verdict = judge(record(nights, row(20), [row(), row(), row(20)]))
+    assert said(verdict) == ("better", "confirmed") or said(verdict) == ("better", "suspected")
+
+
+def test_a_loss_is_no_bargain_on_a_deterministic_backend():
+    """However many cases were gained, one that was lost for sure is a change for the worse."""
+    nights = [row(1, 2, 3) for _ in range(10)]
+    verdict = judge(record(nights, row(9), [row(9)] * 3), deterministic=True)
+    assert said(verdict) == ("worse", "confirmed")
+    assert not verdict.accepted
 
 
 def test_a_leak_whose_evidence_fades_is_dropped():
