@@ -88,13 +88,10 @@ def suspects_of(db: Database, run: int, content: Mapping[str, Any]) -> list[Mapp
     """What changed since the last good run, the likeliest cause first; nothing where nothing is wrong."""
     from store import queries
 
-    good = [id for id in content["baseline"] if id > 0]  # of a baseline file there are no runs here
-    if content["verdict"] == "unchanged" or not good:
+    if content["verdict"] == "unchanged":
         return []
-    first_bad = content["leak"]["first_bad"] if content["stage"] == "leak" else run
-    last_good = max((id for id in good if id < first_bad), default=good[-1])
     try:
-        changed = queries.changes_between(db, last_good, first_bad, good).changes
+        changed = queries.changes_to(db, run).changes
     except queries.NothingToCompare:
         return []
     return [{"name": one.name, "old": one.old, "new": one.new} for one in changed.suspects]

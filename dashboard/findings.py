@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 import pandas as pd
@@ -40,7 +39,7 @@ def cards(run: RunRow, said: VerdictRow) -> None:
     with left.container(border=True, height="stretch", gap="small"):
         _changed(run, said, baseline)
     with right.container(border=True, height="stretch", gap="small"):
-        _how_much(run, said.content, baseline)
+        _how_much(run, said.content)
 
 
 # Did it change? -------------------------------------------------------------------------------------------
@@ -147,13 +146,13 @@ def _opener(key: str) -> Any:
 # How much worse? ------------------------------------------------------------------------------------------
 
 
-def _how_much(run: RunRow, content: Mapping[str, Any], baseline: Baseline | None) -> None:
+def _how_much(run: RunRow, content: Mapping[str, Any]) -> None:
     st.markdown("How much worse for questions like these?")
     _difference(content)
     for names, which in (("lost", "Lost"), ("gained", "Gained")):
         _cases(run, content[names], which)
     if verdicts.kind(content) not in (None, "unchanged", "provisional"):
-        _suspects(run, content, baseline)
+        _suspects(run)
 
 
 def _difference(content: Mapping[str, Any]) -> None:
@@ -183,28 +182,17 @@ def _cases(run: RunRow, names: Sequence[str], which: str) -> None:
             st.markdown(f":gray[and {len(names) - LINKS} more]", width="content")
 
 
-def _suspects(run: RunRow, content: Mapping[str, Any], baseline: Baseline | None) -> None:
+def _suspects(run: RunRow) -> None:
     """What changed between the last good and the first bad run, the likeliest cause first."""
-    good = content["baseline"]
-    first_bad = _first_bad(run, content, baseline)
-    last_good = max((run_id for run_id in good if run_id < first_bad), default=good[-1])
     try:
-        found = data.ask(queries.changes_between, last_good, first_bad, good).changes
+        found = data.ask(queries.changes_to, run.id)
     except queries.NothingToCompare as error:
         st.markdown(f":gray[Suspects:] {plain(str(error))}")
         return
-    told = plain(changes.title(found, SUSPECTS))
-    st.markdown(f":gray[Changed from run {last_good} to {first_bad}, likeliest cause first:] **{told}**")
-    for mark in found.marks:
+    told, span = plain(changes.title(found.changes, SUSPECTS)), f"{found.before.id} to {found.after.id}"
+    st.markdown(f":gray[Changed from run {span}, likeliest cause first:] **{told}**")
+    for mark in found.changes.marks:
         st.markdown(f":small[:gray[{plain(f'{mark.kind} {mark.text}, {parts.moment(mark.at)}')}]]")
-
-
-def _first_bad(run: RunRow, content: Mapping[str, Any], baseline: Baseline | None) -> int:
-    """The first of the runs that have not been accepted since the last good one."""
-    if content["stage"] == "leak":
-        return int(content["leak"]["first_bad"])
-    left_out = baseline.left_out if baseline else ()
-    return min(chain((one.run_id for one in left_out if one.run_id > content["baseline"][-1]), [run.id]))
 
 
 # What people decide ---------------------------------------------------------------------------------------

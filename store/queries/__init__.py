@@ -19,6 +19,7 @@ from store.queries.changes import (
     RunChanges,
     changes_between,
     changes_since,
+    changes_to,
     turn,
 )
 from store.queries.common import (
@@ -200,6 +201,7 @@ __all__ = [
     "case_standings",
     "changes_between",
     "changes_since",
+    "changes_to",
     "clock",
     "count_runs",
     "data_version",

@@ -54,14 +54,32 @@ def turn(db: Database, suite: str | None = None, backend: str | None = None) -> 
         bad = newest_worse(connection, suite, backend)
     if bad is None:
         raise NothingToCompare("no run was found worse; name two runs")
-    rows = series_verdicts(db, bad.suite, bad.backend)
-    at = max(place for place, row in enumerate(rows) if row.run_id == bad.run_id)
-    while at and rows[at - 1].verdict == "worse":
+    return turn_of(db, bad.run_id)
+
+
+def turn_of(db: Database, run_id: int) -> Turn:
+    """Where the series of a run that is worse, or looks so, went bad: the first of the runs in a row that no
+    baseline took in, or the run at which a slow leak began; and the baseline that it was held against. Raises
+    `NothingToCompare` where there was none."""
+    row = _known(db, run_id)
+    rows = series_verdicts(db, row.suite, row.backend)
+    places = {one.run_id: place for place, one in enumerate(rows)}
+    if run_id not in places:
+        raise NothingToCompare(f"nothing was said of run {run_id} yet; memtrend verdict {run_id}")
+    at = places[run_id]
+    if rows[at].stage == "leak":
+        at = places.get(rows[at].content["leak"]["first_bad"], at)
+    while at and not rows[at - 1].accepted:
         at -= 1
-    good = tuple(row.run_id for row in rows[:at] if row.accepted)
+    good = tuple(id for id in rows[at].content["baseline"] if id > 0)  # of a file there are no runs here
     if not good:
-        raise NothingToCompare(f"run {bad.run_id} was found worse, and no good run stands before it")
+        raise NothingToCompare(f"no good run stands before run {rows[at].run_id}")
     return Turn(good[-1], rows[at].run_id, good)
+
+
+def changes_to(db: Database, run_id: int) -> RunChanges:
+    """What changed where the series of this run went bad, the likeliest cause first."""
+    return changes_between(db, *turn_of(db, run_id))
 
 
 def _known(db: Database, run_id: int) -> RunRow:

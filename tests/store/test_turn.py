@@ -11,10 +11,10 @@ from tests.store.seeding import Seed
 ALL = ("a", "b", "c", "d")
 
 
-def said(db, run_id: int, verdict: str) -> int:
+def said(db, run_id: int, verdict: str, baseline: list[int]) -> int:
     good = verdict != "worse"
     stage = "" if good else "confirmed"
-    writes.record_verdict(db, VerdictEntry(run_id, 1, verdict, stage, False, good, {}))
+    writes.record_verdict(db, VerdictEntry(run_id, 1, verdict, stage, False, good, {"baseline": baseline}))
     return run_id
 
 
@@ -23,9 +23,11 @@ def series(db, seed: Seed) -> list[int]:
     """Good, good, bad, bad; on another backend good only."""
     suite = seed.suite()
     for day in range(2):
-        said(db, seed.run(suite, ALL, day=day, backend="dense"), "unchanged")
-    words = ("unchanged", "unchanged", "worse", "worse")
-    return [said(db, seed.run(suite, ALL, day=day), word) for day, word in enumerate(words)]
+        said(db, seed.run(suite, ALL, day=day, backend="dense"), "unchanged", [])
+    runs = [seed.run(suite, ALL, day=day) for day in range(4)]
+    for run_id, word in zip(runs, ("unchanged", "unchanged", "worse", "worse"), strict=True):
+        said(db, run_id, word, [id for id in runs[:2] if id < run_id])
+    return runs
 
 
 def test_from_the_last_good_to_the_first_bad(db, series):
@@ -39,6 +41,6 @@ def test_nothing_went_bad(db, series):
     with pytest.raises(queries.NothingToCompare, match="no run was found worse"):
         queries.turn(db, backend="dense")
     for run_id in series[2:]:
-        said(db, run_id, "unchanged")
+        said(db, run_id, "unchanged", series[:2])
     with pytest.raises(queries.NothingToCompare):
         queries.turn(db)

@@ -295,7 +295,7 @@ def test_a_leak_that_is_over_is_dropped():
 
 
 def test_a_leak_at_the_first_point_of_a_series_is_no_leak():
-    """Where the series begins with the reported run there is nothing before it, and no NaN in the evidence."""
+    """Where a series begins with the reported run nothing is before it, and no NaN is in the evidence."""
     short = series([78.0] * 6 + [60.0] * 12)
     verdict = judge(record([tonight_at(60)] * 10, tonight_at(60), series=short, reported=frozenset({1})))
     assert "NaN" not in as_json(verdict)
