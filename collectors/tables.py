@@ -12,6 +12,7 @@ from rich.text import Text
 
 from collectors.contract import CheckResult
 from collectors.suite import SHIPPED
+from store import words
 from store.metrics import METRICS
 from store.queries import CaseRow, CaseStanding, LogRow, Rolled, RunRow
 
@@ -29,8 +30,9 @@ def print_runs(rows: Sequence[RunRow]) -> None:
     table = _table("run", "started (UTC)", "suite", "backend", "status", "pass %", "95 % interval", "n")
     for row in rows:
         started = f"{row.started_at:%Y-%m-%d %H:%M}"
+        suite = f"{row.suite} ({words.part(row.subset)})" if row.subset else row.suite
         table.add_row(
-            str(row.id), started, row.suite, row.backend, row.status, *_rolled(row.metrics.get("pass"), 100)
+            str(row.id), started, suite, row.backend, row.status, *_rolled(row.metrics.get("pass"), 100)
         )
     _console().print(table)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import httpx
 import pytest
 
 from dashboard import server
+from store import queries
+from store.database import open_database
 from tests.dashboard.conftest import Seeded
 
 Get = Callable[[str], tuple[int, Any]]
@@ -42,12 +45,16 @@ def get(monkeypatch: pytest.MonkeyPatch, seeded: Seeded) -> Iterator[Get]:
     server._database.cache_clear()
 
 
-def test_a_machine_reads_runs(get: Get) -> None:
-    """/api/runs lists runs newest first by the filters given, and /api/runs/ID adds the cases."""
+def test_a_machine_reads_runs(get: Get, seeded: Seeded) -> None:
+    """/api/runs lists runs newest first by the filters given, looks marked by their subset, and /api/runs/ID
+    adds the cases."""
     status, found = get("/api/runs?suite=golden&backend=mem0&status=whole&limit=2")
     assert status == 200
     assert [run["backend"] for run in found["runs"]] == ["mem0", "mem0"]
-    assert found["total"] == 36
+    with closing(open_database(seeded.url)) as db:
+        whole = queries.runs(db, suites=["golden"], backends=["mem0"], statuses=["whole"], limit=None)
+    assert found["total"] == len(whole)
+    assert sum(row.subset == "" for row in whole) == 36
     status, run = get(f"/api/runs/{found['runs'][0]['id']}")
     assert status == 200
     assert len(run["cases"]) == 29

@@ -260,9 +260,9 @@ def test_the_numbers_of_metrics_never_change():
         "pass", "recall@k", "precision@k", "mrr", "ndcg@k", "unwanted", "unwanted_first", "abstained",
         "returned_n", "returned_tokens", "recall_ms", "attempts", "error_rate", "first_try_errors",
         "plant_ms", "settle_ms", "ingest_calls", "ingest_tokens", "money", "leg_count", "leg_share",
-        "unstable",
+        "unstable", "anchor_drift", "noise_floor", "false_verdict",
     ]  # fmt: skip
-    assert list(METRIC_NAMES) == list(range(1, 23))
+    assert list(METRIC_NAMES) == list(range(1, 26))
 
 
 @pytest.mark.parametrize("name", METRICS)
