@@ -58,7 +58,10 @@ def gate(
         raise Refused("--renew is for a file: say which by --baseline")
     asked = Asked(*names, against, baseline, margin, pairs(meta), renew)
     with database(of) as db:
-        ended = _held(db, of, asked, strict)
+        ended = _held(db, of, asked)
+        if isinstance(ended, str):
+            _tell_no_answer(asked, ended, junit, md, json)
+            raise Refused(ended, BAD if strict else NO_ANSWER)
         suspects = _suspects(db, ended)
     _write(ended, suspects, junit, md)
     print_json(_document(ended, suspects)) if json else typer.echo("\n".join(_lines(ended)))
@@ -66,7 +69,8 @@ def gate(
     raise typer.Exit(_code(ended, strict))
 
 
-def _held(db: Database, of: Settings, asked: Asked, strict: bool) -> Ended:
+def _held(db: Database, of: Settings, asked: Asked) -> Ended | str:
+    """What the gate found, or why there is no answer."""
     import sys
     from contextlib import redirect_stdout
 
@@ -80,7 +84,19 @@ def _held(db: Database, of: Settings, asked: Asked, strict: bool) -> Ended:
         except NoAnswer as error:
             if stop.asked.is_set():
                 raise typer.Exit(stop.exit_code) from None
-            raise Refused(str(error), BAD if strict else NO_ANSWER) from None
+            return str(error)
+
+
+def _tell_no_answer(asked: Asked, why: str, junit: Path | None, md: Path | None, json: bool) -> None:
+    """Where there is no answer, whoever reads files or JSON hears so too."""
+    from collectors import gate_files
+
+    _write_all(gate_files.unanswered_junit(asked, why), gate_files.unanswered_markdown(asked, why), junit, md)
+    if json:
+        nothing = dict.fromkeys(("run", "interval", "blind_spot"))
+        empty: dict[str, list[str]] = {name: [] for name in ("lost", "gained", "suspects", "failed")}
+        told = {"suite": asked.suite, "backend": asked.backend, "verdict": "cannot_tell", "evidence": why}
+        print_json({**nothing, **told, **empty, "provisional": True, "reason": why, "passed": False})
 
 
 def _code(ended: Ended, strict: bool) -> int:
@@ -105,10 +121,13 @@ def _suspects(db: Database, ended: Ended) -> list[Mapping[str, Any]]:
 def _write(ended: Ended, suspects: Iterable[Mapping[str, Any]], junit: Path | None, md: Path | None) -> None:
     from collectors import gate_files
 
-    summary = gate_files.markdown(ended, suspects)
+    _write_all(gate_files.junit(ended), gate_files.markdown(ended, suspects), junit, md)
+
+
+def _write_all(results: str, summary: str, junit: Path | None, md: Path | None) -> None:
     on_github = os.environ.get(SUMMARY)
     for path, text, mode in (
-        (junit, gate_files.junit(ended), "w"),
+        (junit, results, "w"),
         (md, summary, "w"),
         (Path(on_github) if on_github else None, summary, "a"),
     ):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 from xml.etree import ElementTree
 
-from collectors.gate import Ended
+from collectors.gate import Asked, Ended
 from store import verdict_words, words
 from store.gates import Bar, leaks
 from store.queries import CaseRow
@@ -94,10 +94,24 @@ def junit(ended: Ended) -> str:
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
+def unanswered_junit(asked: Asked, why: str) -> str:
+    """The same of a gate that has no answer: one test case, in error."""
+    root = ElementTree.Element("testsuites", name="memtrend")
+    case = _element("gate", "no answer")
+    ElementTree.SubElement(case, "error", message=_clean(why))
+    _suite(root, f"gate: {asked.suite} on {asked.backend}", [case])
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def unanswered_markdown(asked: Asked, why: str) -> str:
+    return f"## {_shown(f'{asked.suite} on {asked.backend}')}: no answer\n\n{_shown(why)}\n"
+
+
 def _suite(root: ElementTree.Element, name: str, cases: Sequence[ElementTree.Element]) -> None:
-    counted = {"tests": len(cases), "errors": 0} | {
+    counted = {"tests": len(cases)} | {
         total: sum(case.find(child) is not None for case in cases)
-        for total, child in (("failures", "failure"), ("skipped", "skipped"))
+        for total, child in (("errors", "error"), ("failures", "failure"), ("skipped", "skipped"))
     }
     told = {"name": _clean(name)} | {what: str(number) for what, number in counted.items()}
     ElementTree.SubElement(root, "testsuite", told).extend(cases)

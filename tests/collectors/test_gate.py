@@ -172,12 +172,19 @@ def test_a_margin(tmp_path, ask, primed):
 
 
 def test_a_run_that_is_not_whole(primed):
-    """A backend that cannot be asked is no regression: there is no answer, and why is said."""
+    """A backend that cannot be asked is no regression: there is no answer, and why is said, in the files and
+    the document that were asked for too."""
     text = (primed.folder / "memtrend.toml").read_text()
     (primed.folder / "memtrend.toml").write_text(text.replace("Keyed", "Missing"))
-    ran = primed(*GATE)
+    ran = primed(*GATE, "--json", "--junit", "gate.xml", "--md", "gate.md")
     assert ran.returncode == 3
     assert "no answer: void" in ran.stderr
+    told = json.loads(ran.stdout)
+    assert (told["verdict"], told["passed"], told["failed"]) == ("cannot_tell", False, [])
+    assert "no answer: void" in told["evidence"]
+    (suite,) = ElementTree.parse(primed.folder / "gate.xml").getroot()
+    assert (suite.get("tests"), suite.get("errors"), suite.get("failures")) == ("1", "1", "0")
+    assert "no answer" in (primed.folder / "gate.md").read_text()
     assert primed(*GATE, "--strict").returncode == 1
 
 
