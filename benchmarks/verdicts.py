@@ -26,7 +26,7 @@ from typing import Any
 from benchmarks.figures.nights import SUITES, Series, Tape, judged, load_parts, lost, tape
 from benchmarks.measure import Bar, parser, tell
 from collectors.backends.faulty import FAULTS
-from store.verdicts import Verdict
+from store.evidence import Verdict
 
 GOOD = 10
 """Nights before the fault."""

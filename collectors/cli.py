@@ -229,10 +229,7 @@ def run(
     from store import queries, shapes, writes
 
     quiet_retries()
-    if resume and (trials > 1 or tag or meta):
-        raise Refused("--resume finishes a run as it was begun: without --trials, --tag and --meta")
-    if run_id is not None and not resume:
-        raise Refused("RUN_ID goes with --resume; suites are named by --suite, backends by --backend")
+    _refuse_mixed(resume, run_id, anew=trials > 1 or bool(tag or meta))
     of, kept = settings(), pairs(meta)
     suites = chosen(suite, suite_names(of), "suite")
     backends = chosen(backend, backend_names(of), "backend")
@@ -251,6 +248,13 @@ def run(
     if json:
         print_json(shapes.run_list(rows))
     raise typer.Exit(doing.exit_code(ended, stop))
+
+
+def _refuse_mixed(resume: bool, run_id: int | None, *, anew: bool) -> None:
+    if resume and anew:
+        raise Refused("--resume finishes a run as it was begun: without --trials, --tag and --meta")
+    if run_id is not None and not resume:
+        raise Refused("RUN_ID goes with --resume; suites are named by --suite, backends by --backend")
 
 
 @app.command()

@@ -23,11 +23,11 @@ from store import portable, queries, writes
 from store.baselines import Decision
 from store.database import Database
 from store.errors import StoreError
+from store.evidence import Verdict, entry, plain
 from store.gates import Bar, Gate, first, gate, kept, ship_bars
 from store.portable import Against, Carried
 from store.queries import CaseRow
 from store.settings import Settings
-from store.verdicts import Verdict, entry, plain
 
 PRIME_TRIALS = 5
 """Trials that a first baseline is made of."""

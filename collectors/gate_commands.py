@@ -109,7 +109,7 @@ def _suspects(db: Database, ended: Ended) -> list[Mapping[str, Any]]:
     """What changed since the baseline, the likeliest cause first; nothing where nothing is wrong."""
     from collectors.verdict_commands import suspects_of
     from store import queries
-    from store.verdicts import plain
+    from store.evidence import plain
 
     carried = ended.against.carried if ended.against else None
     if carried is None or ended.verdict.verdict == "unchanged":
@@ -145,7 +145,7 @@ def _write_to(path: Path, text: str, mode: str) -> None:
 
 def _document(ended: Ended, suspects: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     from store import shapes
-    from store.verdicts import plain
+    from store.evidence import plain
 
     told = ended.gate
     return {

@@ -9,10 +9,10 @@ from xml.etree import ElementTree
 
 from collectors.gate import Asked, Ended
 from store import verdict_words, words
+from store.evidence import plain
 from store.gates import Bar, leaks
 from store.queries import CaseRow
 from store.stats.margins import Migration
-from store.verdicts import plain
 
 State = Literal["ok", "failed", "no answer"]
 NO_XML = re.compile(r"[^\t\n\r\x20-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
 
 from collectors import runner
 from collectors.configured import plan
@@ -11,10 +10,8 @@ from collectors.runner import look_at
 from store import queries
 from store.database import Database
 from store.errors import StoreError
+from store.evidence import Verdict
 from store.settings import Settings
-
-if TYPE_CHECKING:
-    from store.verdicts import Verdict
 
 
 def take_look(db: Database, settings: Settings, run_id: int) -> Verdict:

@@ -15,6 +15,7 @@ from collectors.runner import Progress, RunOutcome, RunPlan
 from store import queries, verdict_words
 from store.database import Database
 from store.errors import StoreError
+from store.evidence import plain
 from store.hiding import redacted
 from store.settings import ScheduleSection, Settings
 
@@ -171,7 +172,5 @@ def _verdict(outcome: RunOutcome) -> str:
     """What is news: nothing where nothing changed, or nothing can be told yet."""
     if outcome.verdict is None or outcome.verdict.verdict in ("unchanged", "cannot_tell"):
         return ""
-    from store.verdicts import plain
-
     content = plain(outcome.verdict)
     return f"; {verdict_words.badge(content).text.upper()}: {verdict_words.evidence(content)}"

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from math import ceil
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from collectors.backend import NAMESPACE_PREFIX, BackendConfig
 from collectors.calls import GRACE_S, Instance, Line, Stopped, describe, on_line
@@ -27,11 +27,9 @@ from collectors.suite import Scenario, Suite, digest
 from store import queries, writes
 from store.database import Database
 from store.errors import StoreError
+from store.evidence import Verdict, drift_rollups, entry
 from store.portable import Against
 from store.records import ClosedStatus, NewRun, Rollup
-
-if TYPE_CHECKING:
-    from store.verdicts import Verdict
 
 AHEAD = 2
 """Scenarios given out for each worker: one to play and one to go on with, so that few answers are held."""
@@ -406,8 +404,6 @@ class _Run:
     ) -> RunOutcome:
         rows, said = [*rollups], None
         if verdict:
-            from store.verdicts import drift_rollups, entry
-
             said = entry(self.plan.looks_at or self.run_id, verdict)
             rows += [] if self.plan.looks_at else drift_rollups(verdict)
         writes.close_run(self.db, self.run_id, status, rows, reason, token=self.lease.token, verdict=said)

@@ -14,8 +14,8 @@ from collectors.commands import Json, database, print_json, say, settings
 
 if TYPE_CHECKING:
     from store.database import Database
+    from store.evidence import Verdict
     from store.queries import VerdictRow
-    from store.verdicts import Verdict
 
 
 def verdict(
@@ -27,7 +27,7 @@ def verdict(
 ) -> None:
     """Judge a run anew from the record. Exit 1 when it is worse, 3 when that cannot be told."""
     from store import queries, shapes
-    from store.verdicts import plain
+    from store.evidence import plain
 
     with database() as db, redirect_stdout(sys.stderr):
         said = queries.verdict(db, run)
@@ -65,7 +65,8 @@ def _borrowed(said: VerdictRow, look: bool) -> dict[str, Any]:
 def _judged(db: Database, run: int, said: VerdictRow | None) -> Verdict:
     """What was said once is not overwritten; a run of which nothing was said yet gets its verdict."""
     from store import queries, writes
-    from store.verdicts import entry, judge
+    from store.evidence import entry
+    from store.verdicts import judge
 
     record = queries.verdict_record(db, run)
     status = queries.run(db, run)

@@ -8,12 +8,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from store.answers import Table, mean
+from store.evidence import Verdict
 from store.metrics import METRICS
 from store.queries.verdicts import VerdictRecord
 from store.records import Rollup
 from store.rollups import EVERY, CaseRow, ScenarioRow, roll_up
 from store.stats.margins import Migration, migration
-from store.verdicts import Verdict, clusters
+from store.verdicts import clusters
 
 Failure = Literal["change", "ship_bar", "critical", "margin", "missing"]
 

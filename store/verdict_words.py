@@ -1,6 +1,6 @@
 """Verdicts as sentences, so that pages, messages, gate and reports say the same. Pure.
 
-What comes in is the evidence as the record keeps it: `store/verdicts.py` as JSON values.
+What comes in is the evidence as the record keeps it: `store/evidence.py` as JSON values.
 """
 
 from __future__ import annotations

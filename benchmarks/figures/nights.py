@@ -15,8 +15,9 @@ from collectors.mutants import Part, play_all, with_fault
 from collectors.suite import SHIPPED, load
 from collectors.symptoms import Seen
 from store.baselines import Night, baseline
+from store.evidence import Verdict
 from store.queries.verdicts import AnswerRow, AskedCase, PassRate, ValueRow, VerdictRecord
-from store.verdicts import STAGES, Verdict, judge
+from store.verdicts import STAGES, judge
 
 SUITES = ("golden", "contract")
 NOISE = {"fault": "flaky", "share": 0.15, "flip": 0.3}

@@ -15,6 +15,7 @@ import time_machine
 
 from store import queries, writes
 from store.database import Database
+from store.evidence import Verdict, drift_rollups, entry
 from store.metrics import METRICS
 from store.records import (
     CaseOutcome,
@@ -27,7 +28,7 @@ from store.records import (
     SuiteRecord,
 )
 from store.stats.intervals import wilson
-from store.verdicts import Verdict, drift_rollups, entry, judge
+from store.verdicts import judge
 from tests.dashboard.facts import BACKGROUND, HOSTILE
 from tests.dashboard.questions import contract, golden
 

@@ -9,10 +9,11 @@ import pytest
 from store import queries, writes
 from store.baselines import Decision
 from store.calibration import calibration_rollups
+from store.evidence import entry
 from store.gates import gate
 from store.portable import Against
 from store.queries.verdicts import CALIBRATION, CONFIRM, look_trigger
-from store.verdicts import entry, judge
+from store.verdicts import judge
 from tests.store.seeding import START, Seed, outcome, scenario
 
 ALL = ("a", "b", "c", "d")

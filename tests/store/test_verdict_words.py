@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from store import verdict_words as told
-from store.verdicts import Verdict, judge, plain
+from store.evidence import Verdict, plain
+from store.verdicts import judge
 from tests.store.test_verdicts import CASES, GOOD, NIGHTS_MS, cases, latencies, leaky, record, row
 
 LOST = row(3, 5, 8)

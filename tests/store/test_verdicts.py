@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from store.baselines import Night, baseline
+from store.evidence import Verdict, drift_rollups, plain
 from store.queries.verdicts import AnswerRow, AskedCase, PassRate, ValueRow, VerdictRecord
-from store.verdicts import Verdict, drift_rollups, judge, plain
+from store.verdicts import judge
 
 START = datetime(2026, 3, 1, 3, tzinfo=UTC)
 TONIGHT = 1000
