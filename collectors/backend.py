@@ -32,6 +32,13 @@ class BackendError(Exception):
         self.permanent = permanent
 
 
+class BackendGone(BackendError):
+    """What answers behind the handle is gone, with all that it held: only another handle will answer."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, permanent=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """What a call cost: model calls, tokens, money (USD)."""
@@ -130,9 +137,38 @@ class Backend(Protocol):
         """What only the backend knows of itself: server version, container digest, model names."""
         return {}
 
+    def environment(self) -> Mapping[str, Any] | None:
+        """Packages and Python of the process that it runs in, as `packages.environment` tells them; None
+        where that is this one."""
+        return None
+
+    def journal(self) -> str:
+        """What there is to be told of its process beside the answers: what it printed, what was refused it.
+        May be asked after `close` and `abandon`."""
+        return ""
+
+    def abandon(self) -> None:
+        """Let go at once of all that the handle holds: a call on it hangs, and nobody will wait for it."""
+        return
+
+    @classmethod
+    def is_local(cls, config: BackendConfig) -> bool:
+        """Whether it needs nothing beyond this machine: its worker then refuses every other address."""
+        return False
+
 
 def undeclared(backend: object, verb: str) -> BackendError:
     return BackendError(f"{type(backend).__name__} does not declare {verb!r}", permanent=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """The environment of its own that a backend runs in: a release (`mem0ai==2.0.20`), the packages it takes
+    with it, and the Python (a version or a path; "" for that of this process)."""
+
+    package: str
+    extra: tuple[str, ...] = ()
+    python: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +177,7 @@ class BackendConfig:
 
     `type` is a row of `BACKENDS` or "package.module:Class"; `options` are the vendor's own, verbatim;
     `embedder` is the embedder's specification (see `embedding.py`); `directory` is where a store on disk
-    may live, None keeps it in memory.
+    may live, None keeps it in memory; with `isolation` it runs in an environment of its own.
     """
 
     name: str
@@ -149,6 +185,7 @@ class BackendConfig:
     options: Mapping[str, Any] = field(default_factory=dict)
     embedder: str | Mapping[str, Any] = "wordllama"
     directory: Path | None = None
+    isolation: Isolation | None = None
 
 
 BACKENDS = {

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar, cast
 import stamina
 
 from collectors.backend import Backend, BackendConfig, BackendError, open_backend
+from collectors.timing import Timed, timed
 from store.hiding import redacted
 
 T = TypeVar("T")
@@ -30,11 +31,6 @@ class Stopped(Exception):
 
 class CallTimeout(Exception):
     """A call that did not come back in time; its thread, and with it the instance, is left behind."""
-
-
-class Timed(NamedTuple):
-    value: Any
-    ms: float
 
 
 Reply = SimpleQueue[Timed | Exception]
@@ -93,14 +89,12 @@ class Line:
 
 
 def _made(call: Callable[[], Any]) -> Timed | Exception:
-    started = time.perf_counter()
     try:
-        value = call()
+        return timed(call)
     except Exception as error:  # noqa: BLE001  whatever a backend raises belongs to its caller
         return error
     except BaseException as error:  # noqa: BLE001  an SDK that calls sys.exit() must not end the run
         return BackendError(describe(error), permanent=True)
-    return Timed(value, (time.perf_counter() - started) * 1000)
 
 
 def is_transient(error: Exception) -> bool:

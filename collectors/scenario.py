@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from collectors.backend import Backend, Hit, Observation, Recall, Usage
-from collectors.calls import CallTimeout, Instance, Line, Stopped, Timed, attempt, describe, is_transient
+from collectors.calls import CallTimeout, Instance, Line, Stopped, attempt, describe, is_transient
 from collectors.census import Census
 from collectors.diagnosis import Inquirer, recall
 from collectors.failures import ERROR, JUDGE_ERROR, Diagnosis, failure_kind
@@ -29,6 +29,7 @@ from collectors.suite import (
     Session,
     Step,
 )
+from collectors.timing import Timed
 
 DROP_S = 5.0
 """How long the dropping of a namespace may take, once its scenario has ended."""

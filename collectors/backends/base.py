@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -17,6 +18,8 @@ from collectors.suite import Memory, Scope
 
 APPLICATION_ID = 0x6D656D74
 """Marks an SQLite file as made by memtrend; a file with tables and without it is somebody else's."""
+
+SETTLE_TIMEOUT_S = 20.0
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS namespace (name TEXT PRIMARY KEY) WITHOUT ROWID;
@@ -99,6 +102,16 @@ def described(scope: Scope, memory: Memory) -> dict[str, Any]:
         "session": memory.session or scope.session,
     }
     return {**memory.metadata, **{name: value for name, value in known.items() if value is not None}}
+
+
+def wait_until(found: Callable[[], bool], what: str, timeout_s: float = SETTLE_TIMEOUT_S) -> None:
+    """Return once it is found, asked again with growing pauses of at most 1 s. Raises `BackendError`."""
+    deadline, pause = time.monotonic() + timeout_s, 0.05
+    while not found():
+        if time.monotonic() + pause > deadline:
+            raise BackendError(f"{what} is not to be found after {timeout_s:g} s")
+        time.sleep(pause)
+        pause = min(2 * pause, 1.0)
 
 
 def well_formed(text: str) -> str:

@@ -1,0 +1,86 @@
+"""memtrend's embedder, as an adapter hands it to its vendor: lists of floats, in process and in a worker.
+
+Stdlib only. A worker has no embedder of its own: the collector serves its one over loopback.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from http.client import HTTPConnection, HTTPException
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from collectors.backend import BackendConfig, BackendError
+from collectors.timing import apart
+
+SERVED = "served"
+"""The key under which a worker's configuration says where the collector serves the embedder, and which."""
+TIMEOUT_S = 120.0
+
+
+class HandedIn(Protocol):
+    """`versions`: the embedder's name and fingerprint, as a backend reports them among its own.
+    `deterministic`: equal texts give equal vectors, always."""
+
+    dimensions: int
+    deterministic: bool
+    versions: Mapping[str, str]
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """A unit vector for each text, zeros for a blank one. Its time is no part of the backend's."""
+        ...
+
+
+def handed_in(config: BackendConfig) -> HandedIn:
+    """The embedder that is configured for this backend. Raises `BackendError`."""
+    spec = config.embedder
+    if isinstance(spec, Mapping) and SERVED in spec:
+        return _Served(spec[SERVED])
+    return _Here(spec)
+
+
+class _Here:
+    def __init__(self, spec: str | Mapping[str, Any]) -> None:
+        from collectors.embedding import embedder_versions, open_embedder  # numpy: not in a worker
+
+        self._embedder = open_embedder(spec)
+        self.dimensions, self.deterministic = self._embedder.dimensions, self._embedder.deterministic
+        self.versions: Mapping[str, str] = embedder_versions(self._embedder)
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        vectors: list[list[float]] = self._embedder.embed(texts).tolist()
+        return vectors
+
+
+class _Served:
+    """Asks the collector. `spec`: url, token, name, dimensions, deterministic, versions."""
+
+    def __init__(self, spec: Mapping[str, Any]) -> None:
+        self.dimensions, self.deterministic = int(spec["dimensions"]), bool(spec["deterministic"])
+        self.versions: Mapping[str, str] = dict(spec["versions"])
+        self._model, place = str(spec["name"]), urlsplit(spec["url"])
+        self._host, self._port, self._path = place.hostname or "", place.port, f"{place.path}/embeddings"
+        self._headers = {"Authorization": f"Bearer {spec['token']}", "Content-Type": "application/json"}
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        if not texts:
+            return []
+        with apart():
+            answer = self._asked({"model": self._model, "input": list(texts)})
+        return [entry["embedding"] for entry in sorted(answer["data"], key=lambda entry: entry["index"])]
+
+    def _asked(self, body: Mapping[str, Any]) -> Any:
+        # A connection for each request: threads of the vendor's may ask side by side, and loopback is cheap.
+        connection = HTTPConnection(self._host, self._port, timeout=TIMEOUT_S)
+        try:
+            connection.request("POST", self._path, json.dumps(body), self._headers)
+            response = connection.getresponse()
+            said = response.read()
+        except (OSError, HTTPException) as error:
+            raise BackendError(f"the collector's embedder did not answer: {error!r}") from error
+        finally:
+            connection.close()
+        if response.status != 200:
+            raise BackendError(f"the collector's embedder: HTTP {response.status}: {said[:300]!r}")
+        return json.loads(said)
