@@ -19,6 +19,9 @@ from collectors.suite import Memory, Scope
 APPLICATION_ID = 0x6D656D74
 """Marks an SQLite file as made by memtrend; a file with tables and without it is somebody else's."""
 
+ID_KEY = "memtrend_id"
+"""Carries the planted id in a vendor's metadata, and marks a row as planted by memtrend."""
+
 SETTLE_TIMEOUT_S = 20.0
 
 SCHEMA = """

@@ -31,6 +31,7 @@ from pydantic import SecretStr, ValidationError
 
 from collectors.backend import Backend, BackendConfig, BackendError, Hit, Recall, Usage, undeclared
 from collectors.backends.base import (
+    ID_KEY,
     described,
     missing_extra,
     refuse_foreign,
@@ -42,8 +43,6 @@ from collectors.embedding import Embedder, embedder_versions, open_embedder
 from collectors.suite import Memory, Scope, digest
 
 OURS_IN_SEARCH = frozenset({"query", "filters", "top_k"})
-ID_KEY = "memtrend_id"
-"""Carries the planted id in the metadata, and marks a row as planted by memtrend."""
 ALL_ROWS = 1_000_000
 """Asked for in listings: the vendor's default is 20."""
 SETTLE_TIMEOUT_S = 20.0
