@@ -32,6 +32,10 @@ class BackendError(Exception):
         self.permanent = permanent
 
 
+PROGRAMMING_ERRORS = (TypeError, AttributeError, NameError, NotImplementedError, ImportError)
+"""Raised by a backend, these mean a bug that asking again does not mend."""
+
+
 class BackendGone(BackendError):
     """What answers behind the handle is gone, with all that it held: only another handle will answer."""
 
@@ -164,11 +168,13 @@ def undeclared(backend: object, verb: str) -> BackendError:
 @dataclass(frozen=True, slots=True)
 class Isolation:
     """The environment of its own that a backend runs in: a release (`mem0ai==2.0.20`), the packages it takes
-    with it, and the Python (a version or a path; "" for that of this process)."""
+    with it, and the Python (a version or a path; "" for that of this process). `home` is where environments
+    are kept; None for the place that is usual."""
 
     package: str
     extra: tuple[str, ...] = ()
     python: str = ""
+    home: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +207,7 @@ BACKENDS = {
 
 OPTIONS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(BACKENDS, frozenset()),
-    "mem0": frozenset({"infer", "search"}),
+    "mem0": frozenset({"infer", "search", "price"}),
     "faulty": frozenset({"of", "fault", "share", "flip", "seed", "night"}),
 }
 """Type -> what its section may hold beside the keys of every section: known without importing it."""
@@ -210,8 +216,18 @@ NAMESPACE_PREFIX = "memtrend-"
 """Every namespace begins with this; `reset` refuses any other."""
 
 
+def is_local(config: BackendConfig) -> bool:
+    """Whether the adapter says of this configuration that it needs this machine alone."""
+    adapter = _resolve(BACKENDS[config.type]) if config.type in BACKENDS else None
+    return isinstance(adapter, type) and bool(adapter.is_local(config))  # type: ignore[attr-defined]
+
+
 def open_backend(config: BackendConfig) -> Backend:
     """Open an instance. Raises `BackendError(permanent=True)` for an unknown type or a missing package."""
+    if config.isolation:
+        from collectors.backends.isolated import Isolated
+
+        return Isolated(config, config.isolation)
     if config.type in BACKENDS:
         backend: Backend = _resolve(BACKENDS[config.type])(config)
         return backend

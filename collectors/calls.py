@@ -11,7 +11,14 @@ from typing import Any, NamedTuple, NoReturn, TypeVar, cast
 
 import stamina
 
-from collectors.backend import Backend, BackendConfig, BackendError, open_backend
+from collectors.backend import (
+    PROGRAMMING_ERRORS,
+    Backend,
+    BackendConfig,
+    BackendError,
+    BackendGone,
+    open_backend,
+)
 from collectors.timing import Timed, timed
 from store.hiding import redacted
 
@@ -21,16 +28,13 @@ POLL_S = 0.2
 GRACE_S = 5.0
 """How long a call in flight may go on after a stop was asked for: a checkpoint is promised within 10 s."""
 
-PROGRAMMING_ERRORS = (TypeError, AttributeError, NameError, NotImplementedError, ImportError)
-"""Raised by a backend, these mean a bug that asking again does not mend."""
-
 
 class Stopped(Exception):
     """The run was asked to stop; the scenario in flight is thrown away."""
 
 
-class CallTimeout(Exception):
-    """A call that did not come back in time; its thread, and with it the instance, is left behind."""
+class CallTimeout(BackendGone):
+    """A call that did not come back in time; its thread, and with it the handle, is left behind."""
 
 
 Reply = SimpleQueue[Timed | Exception]
@@ -101,7 +105,7 @@ def is_transient(error: Exception) -> bool:
     """Whether asking again may help: not after a permanent error, a bug, a timeout or a stop."""
     if isinstance(error, BackendError):
         return not error.permanent
-    return not isinstance(error, (*PROGRAMMING_ERRORS, CallTimeout, Stopped))
+    return not isinstance(error, (*PROGRAMMING_ERRORS, Stopped))
 
 
 class Attempted(NamedTuple):
@@ -114,7 +118,7 @@ class Attempted(NamedTuple):
 
 
 def attempt(line: Line, call: Callable[[], Any], attempts: int) -> Attempted:
-    """Call, and again after transient errors with growing pauses. Raises `CallTimeout` and `Stopped`."""
+    """Call, and again after transient errors with growing pauses. Raises `BackendGone` and `Stopped`."""
     made = 0
 
     def once() -> Timed:
@@ -125,7 +129,7 @@ def attempt(line: Line, call: Callable[[], Any], attempts: int) -> Attempted:
     asking = stamina.RetryingCaller(attempts=attempts, timeout=None, wait_max=2.0).on(is_transient)
     try:
         timed = asking(once)
-    except (CallTimeout, Stopped):
+    except (BackendGone, Stopped):
         raise
     except Exception as error:  # noqa: BLE001  an adapter may raise anything; it becomes the case's error
         return Attempted(None, None, made, error)
@@ -141,35 +145,43 @@ class _Slot:
 
 
 class Instance:
-    """A configured backend with at most one open handle that is handed out. After a call that hung, which
-    may be the opening itself, the handle is abandoned: scenarios in flight keep theirs, later ones get a
-    new one."""
+    """A configured backend with at most one open handle that is handed out. A handle that is gone, after a
+    call that hung, which may be the opening itself, or with the process behind it, is abandoned: scenarios in
+    flight keep theirs, later ones get a new one."""
 
     def __init__(
         self, config: BackendConfig, open: Callable[[BackendConfig], Backend] = open_backend
     ) -> None:
         self.config, self._open = config, open
         self._slot, self._changing = _Slot(), threading.Lock()
+        self._opened: list[Backend] = []
 
     def handle(self) -> Backend:
         slot = self._slot
         with slot.lock:
             if slot.backend is None:
                 slot.backend = self._open(self.config)
+                self._opened.append(slot.backend)
             return slot.backend
 
-    def abandon(self, hung: Backend | None) -> None:
-        """Hand out another handle than the one that hangs, None when it hangs in its opening. One that was
+    def abandon(self, gone: Backend | None) -> None:
+        """Hand out another handle than the one that is gone, None when it hangs in its opening. One that was
         opened since, for another scenario, stays."""
         with self._changing:
-            if self._slot.backend is hung:
+            if self._slot.backend is gone:
                 self._slot = _Slot()
+        if gone is not None:
+            gone.abandon()
 
     def close(self) -> None:
         with self._changing:
             slot, self._slot = self._slot, _Slot()
         if slot.backend is not None:
             slot.backend.close()
+
+    def journal(self) -> str:
+        """What the processes of all its handles had to tell."""
+        return "\n".join(filter(None, (backend.journal() for backend in self._opened)))
 
 
 class _OnLine:
@@ -191,5 +203,5 @@ def on_line(backend: Backend, line: Line) -> Backend:
 def describe(error: BaseException) -> str:
     """`Kind: message` without secrets, first 500 characters. Our own errors speak for themselves."""
     text = redacted(str(error)) or "no message"
-    said = text if isinstance(error, BackendError | CallTimeout) else f"{type(error).__name__}: {text}"
+    said = text if isinstance(error, BackendError) else f"{type(error).__name__}: {text}"
     return said[:500].encode("utf-8", "replace").decode()  # no record can hold a lone surrogate

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
-from collectors.backend import Backend, BackendError, Hit, Recall, Usage
+from collectors.backend import Backend, BackendError, BackendGone, Hit, Recall, Usage
 from collectors.backends.base import described
-from collectors.calls import Attempted, CallTimeout, Line, attempt, describe
+from collectors.calls import Attempted, Line, attempt, describe
 from collectors.failures import Diagnosis, answers
 from collectors.history import History
 from collectors.matching import MatchTimeout, any_matches
@@ -48,8 +48,8 @@ class Inquirer:
         started = time.perf_counter()
         try:
             found = self._findings(probe, scope, history)
-        except (_Unanswered, CallTimeout, MatchTimeout) as failed:
-            self.hung = isinstance(failed, CallTimeout)
+        except (_Unanswered, BackendGone, MatchTimeout) as failed:
+            self.hung = isinstance(failed, BackendGone)
             found = Diagnosis(planted=len(history.held), error=str(failed))
         ms = (time.perf_counter() - started) * 1000
         return found._replace(calls=self.calls, ms=ms, usage=self.usage)
@@ -120,8 +120,8 @@ class Inquirer:
         started = time.perf_counter()
         try:
             alone = {memory.id: self._fate(memory, box, reopen)}
-        except (_Unanswered, CallTimeout) as failed:
-            self.hung = isinstance(failed, CallTimeout)
+        except (_Unanswered, BackendGone) as failed:
+            self.hung = isinstance(failed, BackendGone)
             alone = {}
         ms = (time.perf_counter() - started) * 1000
         return Diagnosis(alone=alone, calls=self.calls, ms=ms, usage=self.usage)
@@ -175,7 +175,7 @@ def _home(memory: Memory, scope: Scope) -> Scope:
 def recall(
     line: Line, backend: Backend, scope: Scope, query: str, k: int, leg: str | None, attempts: int
 ) -> Attempted:
-    """Ask, with retries; the value is a `Recall` of the right types. Raises `CallTimeout`, `Stopped`."""
+    """Ask, with retries; the value is a `Recall` of the right types. Raises `BackendGone`, `Stopped`."""
     return attempt(line, lambda: checked(backend.recall(scope, query, k, leg)), attempts)
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.metadata as metadata
 import os
 import platform
-import re
 import subprocess
 from collections.abc import Mapping
 from functools import lru_cache
@@ -13,24 +11,25 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from collectors import packages
 from store.changes import differences
 from store.hiding import hidden, redacted
 
 GIT_TIMEOUT_S = 5
-OF_EXTRA = re.compile(r";.*\bextra\b")
 
 
 def fingerprint(
-    versions: Mapping[str, str], config: Mapping[str, Any], directory: Path | None = None
+    versions: Mapping[str, str],
+    config: Mapping[str, Any],
+    directory: Path | None = None,
+    process: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Of the environment that a backend runs in. `versions` is what only the backend knows: its embedder,
     models, prompts and judge, the version of its server, the digest of its container. `config` has its
-    secrets hidden already; `directory` (default: the working one) is where git is asked."""
+    secrets hidden already; `directory` (default: the working one) is where git is asked; `process` is what
+    `packages.environment` says of the process that the backend runs in, where that is not this one."""
     return {
-        "packages": dict(packages()),
-        "of_backend": of_backend(versions, config),
-        "python": platform.python_version(),
-        "implementation": platform.python_implementation(),
+        **(process or packages.environment(versions, str(config.get("type", "")))),
         "system": f"{platform.system()} {platform.release()}",
         "cpu": _cpu(),
         "backend": {name: _without_secrets(value) for name, value in hidden(dict(versions)).items()},
@@ -52,57 +51,6 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
         f"{path}: {'none' if old is None else old} -> {'none' if new is None else new}"
         for path, old, new in differences(then, now)
     ]
-
-
-@lru_cache(maxsize=1)
-def packages() -> tuple[tuple[str, str], ...]:
-    """(name, version) of every package of this environment, by name. Of two of one name, that which an
-    import finds."""
-    found: dict[str, str] = {}
-    for distribution in metadata.distributions():
-        if distribution.metadata["Name"]:
-            found.setdefault(_normal(distribution.metadata["Name"]), distribution.version)
-    return tuple(sorted(found.items()))
-
-
-def of_backend(versions: Mapping[str, str], config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The packages that are the backend (those whose version it tells, and that of its class), each with all
-    that it requires. Names alone, without a value that could differ: no list of changes repeats them."""
-    named = {_normal(name) for name in versions} | _packages_of_class(str(config.get("type", "")))
-    roots = sorted(named & dict(packages()).keys())
-    return {root: {required: {} for required in sorted(_required(root))} for root in roots}
-
-
-def _packages_of_class(type: str) -> set[str]:
-    """Of "package.module:Class"; none for a type of ours, or a file that belongs to no package."""
-    module, colon, _ = type.partition(":")
-    return {_normal(name) for name in _distributions().get(module.split(".")[0], ())} if colon else set()
-
-
-@lru_cache(maxsize=1)
-def _distributions() -> Mapping[str, list[str]]:
-    return metadata.packages_distributions()
-
-
-@lru_cache
-def _required(root: str) -> frozenset[str]:
-    """What is installed of all that a package requires, directly or not, extras left out."""
-    installed, found, waiting = dict(packages()), {root}, [root]
-    while waiting:
-        fresh = (_requirements(waiting.pop()) & installed.keys()) - found
-        found |= fresh
-        waiting += fresh
-    return frozenset(found - {root})
-
-
-def _requirements(package: str) -> set[str]:
-    wanted = [line for line in metadata.requires(package) or () if not OF_EXTRA.search(line)]
-    return {_normal(re.split(r"[^\w.-]", line, maxsplit=1)[0]) for line in wanted}
-
-
-def _normal(name: str) -> str:
-    """As https://packaging.python.org/en/latest/specifications/name-normalization/ has it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 @lru_cache(maxsize=1)

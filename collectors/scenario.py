@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from collectors.backend import Backend, Hit, Observation, Recall, Usage
-from collectors.calls import CallTimeout, Instance, Line, Stopped, attempt, describe, is_transient
+from collectors.backend import Backend, BackendGone, Hit, Observation, Recall, Usage
+from collectors.calls import Instance, Line, Stopped, attempt, describe, is_transient
 from collectors.census import Census
 from collectors.diagnosis import Inquirer, recall
 from collectors.failures import ERROR, JUDGE_ERROR, Diagnosis, failure_kind
@@ -129,7 +129,7 @@ def _not_dropped(instance: Instance, namespace: str, line: Line) -> str | None:
     except Stopped:
         raise
     except Exception as error:  # noqa: BLE001  an adapter may raise anything, and the answers are in
-        if isinstance(error, CallTimeout):
+        if isinstance(error, BackendGone):
             instance.abandon(opened)
         return f"namespace {namespace} is left behind: {describe(error)}"
     finally:
@@ -167,9 +167,9 @@ class _Player:
         except _ChangeFailed as failed:
             self._fail(scenario, failed.cause)
             return failed.cause
-        except CallTimeout as late:
+        except BackendGone as gone:
             self.instance.abandon(self.opened)
-            self._fail(scenario, late)
+            self._fail(scenario, gone)
         except _DiagnosisHung as hung:
             self.instance.abandon(self.opened)
             return hung
@@ -265,7 +265,7 @@ class _Player:
         self.unsettled = True
         try:
             return self.line(call)
-        except (CallTimeout, Stopped):
+        except (BackendGone, Stopped):
             raise
         except Exception as error:
             raise _ChangeFailed(error) from error

@@ -20,10 +20,11 @@ class Timed(NamedTuple):
 
 
 class _Meter:
-    """The seconds spent apart during one call."""
+    """The seconds spent apart during one call; `took_ms` is its time where that was measured elsewhere."""
 
     def __init__(self) -> None:
         self.apart_s = 0.0
+        self.took_ms: float | None = None
 
 
 _own = threading.local()
@@ -45,7 +46,8 @@ def timed(call: Callable[[], Any]) -> Timed:
         _own.meter = before
         with _lock:
             _open.remove(meter)
-    return Timed(value, max(elapsed - meter.apart_s, 0.0) * 1000)
+    own_ms = max(elapsed - meter.apart_s, 0.0) * 1000
+    return Timed(value, own_ms if meter.took_ms is None else meter.took_ms)
 
 
 @contextmanager
@@ -55,14 +57,16 @@ def apart() -> Iterator[None]:
     try:
         yield
     finally:
-        spent_apart(time.perf_counter() - started)
+        meter = getattr(_own, "meter", None) or _only_one()
+        if meter is not None:
+            meter.apart_s += time.perf_counter() - started
 
 
-def spent_apart(seconds: float) -> None:
-    """As `apart`, for time that was measured elsewhere."""
-    meter = getattr(_own, "meter", None) or _only_one()
+def took(ms: float) -> None:
+    """The call that this thread is making takes so long: its time was taken where it was made."""
+    meter = getattr(_own, "meter", None)
     if meter is not None:
-        meter.apart_s += seconds
+        meter.took_ms = ms
 
 
 def _only_one() -> _Meter | None:

@@ -26,12 +26,17 @@ from collectors.backend import (
     Usage,
     undeclared,
 )
-from collectors.backends.base import described, refuse_foreign, require_leg, unknown_namespace, well_formed
+from collectors.backends.base import (
+    ID_KEY,
+    described,
+    refuse_foreign,
+    require_leg,
+    unknown_namespace,
+    well_formed,
+)
 from collectors.suite import Memory, Scope, digest
 
 VERBS = ("amend", "forget", "forget_user", "count", "say")
-ID_KEY = "memtrend_id"
-"""Where the planted id stands in the metadata given to `write`, and is looked for in that of a hit."""
 
 
 def find(path: str) -> Any:

@@ -54,27 +54,29 @@ class _Here:
 
 
 class _Served:
-    """Asks the collector. `spec`: url, token, name, dimensions, deterministic, versions."""
+    """Asks the collector, at `url` and with the `token` of this worker."""
 
-    def __init__(self, spec: Mapping[str, Any]) -> None:
-        self.dimensions, self.deterministic = int(spec["dimensions"]), bool(spec["deterministic"])
-        self.versions: Mapping[str, str] = dict(spec["versions"])
-        self._model, place = str(spec["name"]), urlsplit(spec["url"])
-        self._host, self._port, self._path = place.hostname or "", place.port, f"{place.path}/embeddings"
+    def __init__(self, spec: Mapping[str, str]) -> None:
+        place = urlsplit(spec["url"])
+        self._host, self._port, self._path = place.hostname or "", place.port, place.path
         self._headers = {"Authorization": f"Bearer {spec['token']}", "Content-Type": "application/json"}
+        told = self._asked("GET", "embedder")
+        self._model, self.dimensions = told["name"], told["dimensions"]
+        self.deterministic, self.versions = told["deterministic"], told["versions"]
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         if not texts:
             return []
         with apart():
-            answer = self._asked({"model": self._model, "input": list(texts)})
+            answer = self._asked("POST", "embeddings", {"model": self._model, "input": list(texts)})
         return [entry["embedding"] for entry in sorted(answer["data"], key=lambda entry: entry["index"])]
 
-    def _asked(self, body: Mapping[str, Any]) -> Any:
+    def _asked(self, method: str, what: str, body: Mapping[str, Any] | None = None) -> Any:
         # A connection for each request: threads of the vendor's may ask side by side, and loopback is cheap.
         connection = HTTPConnection(self._host, self._port, timeout=TIMEOUT_S)
         try:
-            connection.request("POST", self._path, json.dumps(body), self._headers)
+            document = json.dumps(body) if body else None
+            connection.request(method, f"{self._path}/{what}", document, self._headers)
             response = connection.getresponse()
             said = response.read()
         except (OSError, HTTPException) as error:
@@ -82,5 +84,6 @@ class _Served:
         finally:
             connection.close()
         if response.status != 200:
-            raise BackendError(f"the collector's embedder: HTTP {response.status}: {said[:300]!r}")
+            permanent = response.status < 500
+            raise BackendError(f"the collector's embedder: {said[:500].decode()}", permanent=permanent)
         return json.loads(said)

@@ -9,7 +9,8 @@ import subprocess
 import pytest
 
 from collectors.backend import BackendConfig, open_backend
-from collectors.environment import changes, fingerprint, git_revision, packages
+from collectors.environment import changes, fingerprint, git_revision
+from collectors.packages import packages
 from store import writes
 
 

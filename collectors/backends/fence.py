@@ -1,0 +1,79 @@
+"""A worker of a local backend speaks to this machine alone; what else it asks for is refused and remembered.
+
+Guards Python's own sockets. A library that opens its own in C (gRPC, some of Rust) is not seen.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from ipaddress import ip_address
+from typing import Any
+
+HERE = frozenset({"", "localhost", "ip6-localhost", "ip6-loopback"})
+PROXIES = ("http_proxy", "https_proxy", "all_proxy", "ftp_proxy")
+
+
+class Fence:
+    """`refused` are the addresses asked for since they were last read, in order, each once."""
+
+    def __init__(self) -> None:
+        self._refused: dict[str, None] = {}
+        self._told: set[str] = set()
+
+    def read(self) -> list[str]:
+        fresh = [address for address in self._refused if address not in self._told]
+        self._told.update(fresh)
+        return fresh
+
+    def close(self) -> None:
+        """From now on, in this process."""
+        for name in PROXIES:  # one on this machine would lead out of it
+            os.environ.pop(name, None)
+            os.environ.pop(name.upper(), None)
+        looked_up = socket.getaddrinfo
+
+        def look_up(host: Any, *given: Any, **named: Any) -> Any:
+            if not is_here(host):
+                raise self._refusal(host, socket.gaierror(socket.EAI_NONAME, _said(host)))
+            return looked_up(host, *given, **named)
+
+        setattr(socket, "getaddrinfo", look_up)  # noqa: B010  a stub's signature is not ours to repeat
+        for name in ("connect", "connect_ex", "sendto"):
+            self._guard(name)
+
+    def _guard(self, name: str) -> None:
+        call = getattr(socket.socket, name)
+
+        def guarded(this: socket.socket, *given: Any) -> Any:
+            address = given[-1]
+            if isinstance(address, tuple) and not is_here(address[0]):
+                raise self._refusal(address[0], OSError(errno.ENETUNREACH, _said(address[0])))
+            return call(this, *given)
+
+        setattr(socket.socket, name, guarded)
+
+    def _refusal(self, host: Any, error: OSError) -> OSError:
+        self._refused[_text(host)] = None
+        return error
+
+
+def is_here(host: Any) -> bool:
+    """Whether that is this machine, by its address, or by a name that every machine has for itself."""
+    name = _text(host).lower().rstrip(".")
+    if host is None or name in HERE:
+        return True
+    try:
+        address = ip_address(name.partition("%")[0])
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+def _text(host: Any) -> str:
+    return host.decode("ascii", "replace") if isinstance(host, bytes | bytearray) else str(host)
+
+
+def _said(host: Any) -> str:
+    return f"{_text(host)}: refused, since this backend is configured to need this machine alone"
