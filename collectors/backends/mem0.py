@@ -1,59 +1,68 @@
-"""mem0, in process: the vendor's configuration verbatim, its defaults untouched where it is silent.
+"""mem0, 0.1.118 to 2.2.1: the vendor's configuration verbatim, its defaults untouched where it is silent.
 
 Options: `config` (what `Memory.from_config` takes), `infer` (an LLM extracts facts; default off), `search`
-(keywords of its `search`, such as threshold and rerank). Without `config.vector_store`: Qdrant on local disk.
-Without `config.embedder`: memtrend's own, so that a comparison of backends is not one of embedders.
+(keywords of its `search`, such as threshold and rerank), `price` (`input` and `output` of its LLM, USD for a
+million tokens). Without `config.vector_store`: Qdrant on local disk. Without `config.embedder`: memtrend's,
+so that a comparison of backends is not one of embedders.
 
 A namespace is an agent id, a user a user id, a session a run id. So the vendor's own separation of users is
 what is under test, and one filter lists all of a namespace, without a list of its users kept beside it.
+
+The planted id is in the metadata and, since up to 2.0.0 an update loses all of that, in the name of who spoke
+too, which is kept. So a changed memory still has its id, and what else it lost shows.
 """
 
 from __future__ import annotations
 
-import atexit
-import os
 import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from functools import lru_cache
-from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
-
-import stamina
-from pydantic import SecretStr, ValidationError
+from urllib.parse import quote, urlsplit
 
 from collectors.backend import Backend, BackendConfig, BackendError, Hit, Recall, Usage, undeclared
 from collectors.backends.base import (
     ID_KEY,
     described,
-    missing_extra,
     refuse_foreign,
     require_leg,
     unknown_memory,
+    wait_until,
     well_formed,
 )
-from collectors.embedding import Embedder, embedder_versions, open_embedder
+from collectors.backends.handed import HandedIn, handed_in
+from collectors.backends.mem0_releases import (
+    SPACY_MODEL,
+    Row,
+    bm25_encoder,
+    close,
+    close_telemetry,
+    generation,
+    vendor,
+)
+from collectors.backends.mem0_usage import PRICED, Meter
 from collectors.suite import Memory, Scope, digest
 
-OURS_IN_SEARCH = frozenset({"query", "filters", "top_k"})
-ALL_ROWS = 1_000_000
-"""Asked for in listings: the vendor's default is 20."""
-SETTLE_TIMEOUT_S = 20.0
-SPACY_MODEL = "en_core_web_sm"
+OURS_IN_SEARCH = frozenset({"query", "filters", "top_k", "limit", "user_id", "agent_id", "run_id"})
 PASSING_STATUS = frozenset({408, 409, 425, 429})
+SPEAKER = f"{ID_KEY}:"
+"""Before the planted id, where it stands as a speaker's name."""
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+SERVICES = ("llm", "embedder", "vector_store", "graph_store", "reranker")
+"""Sections of the vendor's configuration that may name another machine."""
 
 
 class _Options(NamedTuple):
     config: dict[str, Any]
     infer: bool
     search: dict[str, Any]
+    price: dict[str, float]
 
 
 class Mem0(Backend):
@@ -63,14 +72,12 @@ class Mem0(Backend):
     legs = ()
 
     def __init__(self, config: BackendConfig) -> None:
-        self._vendor = _vendor()
+        self._vendor = vendor()
         self._options = _parsed(config)
         named = self._options.config.get("embedder")
-        self._embedder = None if named else open_embedder(config.embedder)
-        self._made_by = (
-            embedder_versions(self._embedder) if self._embedder else _model("embedder", named or {})
-        )
-        self._meter, self._last = _Meter(), dict[str, str]()
+        self._embedder = None if named else handed_in(config)
+        self._made_by = self._embedder.versions if self._embedder else _model("embedder", named or {})
+        self._meter, self._last = Meter(self._options.price), dict[str, str]()
         self.capabilities = self._declared(config)
         self._directory = config.directory or Path(tempfile.mkdtemp(prefix="memtrend-mem0-"))
         self._endings: list[Callable[[], Any]] = []
@@ -80,14 +87,15 @@ class Mem0(Backend):
         _take_over(self._directory)
         with explained(f"configuration of backend {config.name}"):
             self._memory = self._opened()
+        self._release = generation(self._memory)
         # At the end of the interpreter Qdrant's client would complain that modules are gone.
-        self._endings.insert(0, weakref.finalize(self, _close, self._memory))
+        self._endings.insert(0, weakref.finalize(self, close, self._memory))
         _holders[self._directory] = self
 
     def reset(self, scope: Scope) -> None:
         refuse_foreign(scope.namespace)
         rows = self._rows(_everyone(scope))
-        strangers = [row for row in rows if ID_KEY not in (row.get("metadata") or {})]
+        strangers = [row for row in rows if _planted_id(row) is None]
         if strangers:
             raise BackendError(
                 f"{scope.namespace!r} is left alone: {len(strangers)} memories in it are not memtrend's",
@@ -99,33 +107,32 @@ class Mem0(Backend):
         """One `add` for each memory: only so is it known which memory a fact was taken from."""
         for memory in memories:
             with explained("add"):
-                added = self._memory.add(
-                    [{"role": memory.role, "content": well_formed(memory.text)}],
-                    **_filters(scope, memory.session or scope.session),
+                changed = self._memory.add(
+                    [self._message(memory)],
+                    **_entities(scope, memory.session or scope.session),
                     metadata={**described(scope, memory), ID_KEY: memory.id},
                     infer=self._options.infer,
                 )["results"]
-            if added:
-                self._last[scope.namespace] = added[-1]["id"]
+            self._gone({row["id"] for row in changed if row["event"] == "DELETE"})
+            for row in changed:
+                if row["event"] != "DELETE":
+                    self._last[scope.namespace] = row["id"]
         return self._meter.read()
 
     def settle(self, scope: Scope) -> None:
         """Wait until what was written last is listed: at once in a local store, later in some others."""
         last = self._last.get(scope.namespace)
-        for attempt in stamina.retry_context(
-            on=_Unsettled, attempts=None, timeout=SETTLE_TIMEOUT_S, wait_max=1.0
-        ):
-            with attempt:
-                if last and all(row["id"] != last for row in self._rows(_everyone(scope))):
-                    raise _Unsettled("what was written last is not listed yet")
+        if last:
+            wait_until(lambda: last in self._listed(scope), "what was written last")
 
     def recall(self, scope: Scope, query: str, k: int, leg: str | None = None) -> Recall:
         require_leg(self, leg)
-        among = {"domain": {"in": list(scope.domains)}} if scope.domains else {}
-        filters = {**_filters(scope, scope.session), **among}
+        entities = _entities(scope, scope.session)
         with explained("search"):
-            found = self._memory.search(well_formed(query), filters=filters, top_k=k, **self._options.search)
-        return Recall(tuple(_hit(row) for row in found["results"]), self._meter.read())
+            rows = self._release.search(
+                well_formed(query), entities, scope.domains, k, **self._options.search
+            )
+        return Recall(tuple(map(_hit, rows)), self._meter.read())
 
     def amend(self, scope: Scope, id: str, text: str) -> None:
         if "amend" not in self.capabilities:
@@ -134,7 +141,7 @@ class Mem0(Backend):
         if not rows:
             raise unknown_memory(scope, id)
         with explained("update"):
-            self._memory.update(rows[0]["id"], text=well_formed(text))
+            self._memory.update(rows[0]["id"], well_formed(text))
 
     def forget(self, scope: Scope, ids: Sequence[str]) -> None:
         self._delete(self._planted(scope, ids))
@@ -142,7 +149,10 @@ class Mem0(Backend):
     def forget_user(self, scope: Scope) -> None:
         if "forget_user" not in self.capabilities:
             raise undeclared(self, "forget_user")
-        self._delete(self._rows(_filters(scope)))
+        # The vendor's own call, as a team would make it: up to 1.0.5 it takes every user with it.
+        with explained("delete_all"):
+            self._memory.delete_all(**_entities(scope))
+        self._last.clear()
 
     def count(self, scope: Scope) -> Mapping[str, int]:
         return {"memories": len(self._rows(_everyone(scope)))}
@@ -151,11 +161,12 @@ class Mem0(Backend):
         configuration = self._memory.config
         inferring = {
             **_model("llm", configuration.llm.model_dump()),
-            "extraction_prompt": self._prompt_digest(),
+            "extraction_prompt": digest(self._release.prompts()),
         }
         return {
             "mem0ai": version("mem0ai"),
             "vector_store": configuration.vector_store.provider,
+            **self._qdrant(),
             "keyword_search": "on" if getattr(self._memory.vector_store, "_bm25_encoder", None) else "off",
             "entities": "on" if find_spec(SPACY_MODEL) else "off",
             **self._made_by,
@@ -166,16 +177,23 @@ class Mem0(Backend):
         for ending in self._endings:
             ending()
 
+    @classmethod
+    def is_local(cls, config: BackendConfig) -> bool:
+        """Whether every service that it is configured with is a path or an address of this machine."""
+        named = config.options.get("config", {})
+        return all(_is_here(named[name]) for name in SERVICES if name in named)
+
     # Opening
 
     def _opened(self) -> Any:
         # What `from_config` does, but for logging a faulty configuration together with its keys.
         configuration = self._vendor.configs.base.MemoryConfig(**{**self._defaults(), **self._options.config})
         memory = self._vendor.Memory(configuration)
+        close_telemetry(memory)
         if self._embedder:
             memory.embedding_model = _HandedIn(self._embedder, memory.embedding_model.config)
         if hasattr(memory.vector_store, "_bm25_encoder"):
-            memory.vector_store._bm25_encoder = _bm25_encoder()
+            memory.vector_store._bm25_encoder = bm25_encoder()
         self._meter.attach(memory.llm)
         return memory
 
@@ -219,77 +237,57 @@ class Mem0(Backend):
         }
         return frozenset(name for name, holds in declared.items() if holds)
 
-    def _prompt_digest(self) -> str:
-        from mem0.configs.prompts import ADDITIVE_EXTRACTION_PROMPT
-
-        return digest([ADDITIVE_EXTRACTION_PROMPT, self._memory.custom_instructions])
+    def _qdrant(self) -> dict[str, str]:
+        """What else decides the answers of the store that is there by default."""
+        if self._memory.config.vector_store.provider != "qdrant":
+            return {}
+        return {"qdrant-client": version("qdrant-client"), "distance": "cosine"}
 
     # Rows, as the vendor lists them
 
-    def _rows(self, filters: Mapping[str, str]) -> list[dict[str, Any]]:
+    def _rows(self, entities: Mapping[str, str]) -> list[Row]:
         with explained("get_all"):
-            listed = self._memory.get_all(filters=dict(filters), top_k=ALL_ROWS, show_expired=True)
-        rows: list[dict[str, Any]] = listed["results"]
-        return rows
+            return self._release.listed(entities)
 
-    def _planted(self, scope: Scope, ids: Sequence[str]) -> list[dict[str, Any]]:
+    def _listed(self, scope: Scope) -> set[str]:
+        """The vendor's ids in the namespace."""
+        return {row["id"] for row in self._rows(_everyone(scope))}
+
+    def _planted(self, scope: Scope, ids: Sequence[str]) -> list[Row]:
         wanted = set(ids)
-        return [row for row in self._rows(_filters(scope)) if _planted_id(row) in wanted]
+        return [row for row in self._rows(_entities(scope)) if _planted_id(row) in wanted]
 
-    def _delete(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        # One by one: `delete_all` emptied the stores of every user in five published releases.
+    def _delete(self, rows: Sequence[Row]) -> None:
+        # One by one: `delete_all` empties the stores of every user up to 1.0.5.
         for row in rows:
             with explained("delete"):
                 self._memory.delete(row["id"])
-        gone = {row["id"] for row in rows}
-        self._last = {namespace: last for namespace, last in self._last.items() if last not in gone}
+        self._gone({row["id"] for row in rows})
 
+    def _gone(self, ids: set[str]) -> None:
+        """Not to be waited for."""
+        self._last = {namespace: last for namespace, last in self._last.items() if last not in ids}
 
-class _Unsettled(BackendError):
-    """Not to be found yet."""
+    def _message(self, memory: Memory) -> dict[str, str]:
+        """With `infer` no memory is amended, and a model would read the name."""
+        name = {} if self._options.infer else {"name": f"{SPEAKER}{memory.id}"}
+        return {"role": memory.role, "content": well_formed(memory.text), **name}
 
 
 class _HandedIn:
     """memtrend's embedder in the vendor's shape."""
 
-    def __init__(self, embedder: Embedder, config: Any) -> None:
+    def __init__(self, embedder: HandedIn, config: Any) -> None:
         self._embedder, self.config = embedder, config
 
     def embed(self, text: str, memory_action: str | None = None) -> list[float]:
         return self.embed_batch([text])[0]
 
     def embed_batch(self, texts: Sequence[str], memory_action: str | None = None) -> list[list[float]]:
-        vectors: list[list[float]] = self._embedder.embed(texts).tolist()
-        return vectors
+        return self._embedder.embed(texts)
 
 
-class _Meter:
-    """Counts what the vendor asks of its LLM; tokens where the provider lets its answers be seen."""
-
-    def __init__(self) -> None:
-        self._used = Usage()
-
-    def attach(self, llm: Any) -> None:
-        asked = llm.generate_response
-
-        def counted(*positional: Any, **named: Any) -> Any:
-            self._used += Usage(calls=1)
-            return asked(*positional, **named)
-
-        llm.generate_response = counted
-        if getattr(llm.config, "response_callback", "missing") is None:
-            llm.config.response_callback = self._answered
-
-    def _answered(self, llm: Any, response: Any, asked: Any) -> None:
-        self._used += Usage(tokens=getattr(response.usage, "total_tokens", None) or 0)
-
-    def read(self) -> Usage:
-        """What was used since the last reading."""
-        used, self._used = self._used, Usage()
-        return used
-
-
-def _filters(scope: Scope, session: str | None = None) -> dict[str, str]:
+def _entities(scope: Scope, session: str | None = None) -> dict[str, str]:
     run = {} if session is None else {"run_id": _entity(session)}
     return {**_everyone(scope), "user_id": _entity(scope.user), **run}
 
@@ -303,12 +301,14 @@ def _entity(name: str) -> str:
     return quote(name, safe="@+:/", errors="surrogatepass")
 
 
-def _planted_id(row: Mapping[str, Any]) -> str | None:
+def _planted_id(row: Row) -> str | None:
+    """None where memtrend did not plant it."""
     planted: str | None = (row.get("metadata") or {}).get(ID_KEY)
-    return planted
+    speaker = row.get("actor_id") or ""
+    return planted or (speaker.removeprefix(SPEAKER) if speaker.startswith(SPEAKER) else None)
 
 
-def _hit(row: Mapping[str, Any]) -> Hit:
+def _hit(row: Row) -> Hit:
     """Under the planted id, or the vendor's own where memtrend did not plant it."""
     metadata = {name: value for name, value in (row.get("metadata") or {}).items() if name != ID_KEY}
     if row.get("role"):
@@ -329,6 +329,7 @@ def _parsed(config: BackendConfig) -> _Options:
         config=_revealed(config.options.get("config", {})),
         infer=config.options.get("infer", False),
         search=_revealed(config.options.get("search", {})),
+        price=dict(config.options.get("price", {})),
     )
     faults = [f"unknown option {name!r}; known: {', '.join(_Options._fields)}" for name in unknown]
     faults += [
@@ -336,14 +337,27 @@ def _parsed(config: BackendConfig) -> _Options:
     ]
     if options.infer and "llm" not in options.config:
         faults.append("infer needs config.llm: the model that extracts, and whoever pays for it")
+    unpriced = sorted(options.price.keys() - PRICED)
+    faults += [f"price has {', '.join(sorted(PRICED))}, and no {name!r}" for name in unpriced]
     if faults:
         raise BackendError(f"backend {config.name}: {'; '.join(faults)}", permanent=True)
     return options
 
 
+def _is_here(section: Mapping[str, Any]) -> bool:
+    """Whether a section names a path or a loopback address, and no other address."""
+    places = {
+        name: value
+        for name, value in section.get("config", {}).items()
+        if name in ("path", "host") or name.endswith("url")
+    }
+    hosts = [urlsplit(value).hostname or value for name, value in places.items() if name != "path"]
+    return bool(places) and all(host in LOOPBACK for host in hosts)
+
+
 def _revealed(value: Any) -> Any:
     """A copy, since the vendor writes into what it is given, with secrets in the clear for it alone."""
-    if isinstance(value, SecretStr):
+    if hasattr(value, "get_secret_value"):
         return value.get_secret_value()
     if isinstance(value, Mapping):
         return {name: _revealed(inner) for name, inner in value.items()}
@@ -355,11 +369,8 @@ def explained(call: str) -> Iterator[None]:
     """What the vendor raises, where asking again is useless: faulty values, refused keys. The rest passes."""
     try:
         yield
-    except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
-        raise BackendError(f"mem0 {call}: {faults}", permanent=True) from None
     except ValueError as error:
-        raise BackendError(f"mem0 {call}: {error}", permanent=True) from error
+        raise BackendError(f"mem0 {call}: {_faults(error)}", permanent=True) from None
     except Exception as error:
         statuses = [getattr(raised, "status_code", None) for raised in (error, error.__cause__)]
         if any(status and 400 <= status < 500 and status not in PASSING_STATUS for status in statuses):
@@ -367,32 +378,12 @@ def explained(call: str) -> Iterator[None]:
         raise
 
 
-@lru_cache(maxsize=1)
-def _vendor() -> Any:
-    """The package, imported so that it neither calls home nor writes into the home directory."""
-    directory = tempfile.mkdtemp(prefix="memtrend-mem0-home-")
-    atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    os.environ.update(MEM0_TELEMETRY="False", MEM0_DIR=directory)
-    try:
-        import mem0
-        import mem0.configs.base
-    except ImportError as error:
-        raise missing_extra("mem0") from error
-    if find_spec(SPACY_MODEL) is None:
-        # Its entity half would try to download the model, and complain when it cannot.
-        models: Any = import_module("mem0.utils.spacy_models")
-        models._load_failed_full = models._load_failed_lemma = True
-    return mem0
-
-
-@lru_cache(maxsize=1)
-def _bm25_encoder() -> Any:
-    """The vendor's keyword half, if its model is on this machine. Left to itself it asks the network, and
-    without one keeps the first call waiting for 39 s."""
-    try:
-        return import_module("fastembed").SparseTextEmbedding("Qdrant/bm25", local_files_only=True)
-    except (ImportError, ValueError, OSError):
-        return False
+def _faults(error: ValueError) -> str:
+    """Without the values, which pydantic would show."""
+    listed = getattr(error, "errors", None)
+    if listed is None:
+        return str(error)
+    return "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in listed())
 
 
 _holders: weakref.WeakValueDictionary[Path, Mem0] = weakref.WeakValueDictionary()
@@ -403,10 +394,3 @@ def _take_over(directory: Path) -> None:
     which the lock of the local store would stay for good."""
     if holder := _holders.get(directory):
         holder.close()
-
-
-def _close(memory: Any) -> None:
-    close = getattr(getattr(memory.vector_store, "client", None), "close", None)
-    if close:
-        close()
-    memory.close()
