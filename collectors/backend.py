@@ -39,7 +39,7 @@ PROGRAMMING_ERRORS = (TypeError, AttributeError, NameError, NotImplementedError,
 class BackendGone(BackendError):
     """What answers behind the handle is gone, with all that it held: only another handle will answer."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str = "the backend is gone") -> None:
         super().__init__(message, permanent=True)
 
 
@@ -201,6 +201,8 @@ BACKENDS = {
     "nothing": "collectors.backends.floors:Nothing",
     "everything": "collectors.backends.floors:Everything",
     "mem0": "collectors.backends.mem0:Mem0",
+    "langgraph": "collectors.backends.langgraph:LangGraph",
+    "langmem": "collectors.backends.langmem:LangMem",
     "faulty": "collectors.backends.faulty:open_faulty",
 }
 """Type -> dotted path of a class, or function, that makes a backend of a `BackendConfig`. Imported on use."""
@@ -208,6 +210,7 @@ BACKENDS = {
 OPTIONS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(BACKENDS, frozenset()),
     "mem0": frozenset({"infer", "search", "price"}),
+    "langgraph": frozenset({"store", "url", "index"}),
     "faulty": frozenset({"of", "fault", "share", "flip", "seed", "night"}),
 }
 """Type -> what its section may hold beside the keys of every section: known without importing it."""
