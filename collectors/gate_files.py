@@ -51,11 +51,8 @@ def _state(ended: Ended, name: str, untold: bool = False) -> State:
 def _change(ended: Ended, content: Mapping[str, Any]) -> str:
     if ended.against is not None:
         told = f"{verdict_words.badge(content).text}: {verdict_words.evidence(content)}"
-        return (
-            f"{told} A slow leak is for its nights to settle, and fails no gate."
-            if leaks(ended.verdict)
-            else told
-        )
+        leak = "A slow leak is for its nights to settle, and fails no gate." if leaks(ended.verdict) else ""
+        return " ".join(filter(None, [told, leak, verdict_words.control(content)]))
     why = ended.outdated or "no baseline yet"
     why = why[0].upper() + why[1:]
     if ended.written is None:

@@ -17,7 +17,8 @@ from store.database import Database
 from store.errors import StoreError
 from store.evidence import plain
 from store.hiding import redacted
-from store.settings import ScheduleSection, Settings
+from store.sections import ScheduleSection
+from store.settings import Settings
 
 RETRY_S = 1.0
 NOT_BEGUN = "stopped before this run began; ask for it again"
@@ -173,4 +174,5 @@ def _verdict(outcome: RunOutcome) -> str:
     if outcome.verdict is None or outcome.verdict.verdict in ("unchanged", "cannot_tell"):
         return ""
     content = plain(outcome.verdict)
-    return f"; {verdict_words.badge(content).text.upper()}: {verdict_words.evidence(content)}"
+    said = f"; {verdict_words.badge(content).text.upper()}: {verdict_words.evidence(content)}"
+    return " ".join(filter(None, [said, verdict_words.control(content)]))

@@ -110,7 +110,8 @@ def _lines(content: Mapping[str, Any], suspects: list[Mapping[str, Any]]) -> Ite
     yield f"{told.badge(content).text}: {told.evidence(content)}"
     if how_much := told.how_much(content):
         yield f"  for questions like these: {how_much}"
-    yield from (f"  {fact}" for fact in (told.blind_spot(content), *told.moved(content)) if fact)
+    facts = (told.control(content), told.blind_spot(content), *told.moved(content))
+    yield from (f"  {fact}" for fact in facts if fact)
     for names in ("lost", "gained"):
         if content[names]:
             yield f"  {names}: {', '.join(content[names])}"

@@ -51,6 +51,7 @@ def _changed(run: RunRow, said: VerdictRow, baseline: Baseline | None) -> None:
         st.markdown("Did it change?", width="content")
         verdicts.show(content)
     st.markdown(f"**{plain(verdict_words.evidence(content))}**")
+    _control(content)
     notes = [verdict_words.blind_spot(content), *map(_sentence, verdict_words.moved(content))]
     for note in filter(None, notes):
         st.markdown(f":small[:gray[{plain(note)}]]")
@@ -60,6 +61,18 @@ def _changed(run: RunRow, said: VerdictRow, baseline: Baseline | None) -> None:
             _looks(run, content)
             _earlier(content, baseline)
     _decide(run)
+
+
+def _control(content: Mapping[str, Any]) -> None:
+    """What the frozen release beside it says, with the way to its run; a shared cause stands out."""
+    told = verdict_words.control(content)
+    if not told:
+        return
+    icon = ":material/hub:" if verdict_words.is_shared(content) else ":material/compare_arrows:"
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(f"{icon} {plain(told)}", width="stretch")
+        where = {"run": str(content["control"]["run_id"])}
+        st.page_link("views/run.py", label="Its run", query_params=where)
 
 
 def _sentence(phrase: str) -> str:

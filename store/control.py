@@ -8,11 +8,11 @@ against its own baseline.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
+from store.evidence import Cause, Control, Stage, Word
+from store.queries.controls import ControlNight, ControlRecord, Said
 from store.stats.comparisons import Evidence, sequential_evidence
-
-Cause = Literal["backend", "shared", "none", "cannot tell"]
 
 
 class Pairing(NamedTuple):
@@ -34,13 +34,58 @@ class ControlVerdict(NamedTuple):
 
 def against_control(nights: Sequence[Pairing], alpha: float = 0.05) -> ControlVerdict:
     """What the nights since the control was set up say, oldest first. The backend itself changed when it
-    loses more cases against its control than the other way round, beyond chance at `alpha`."""
-    evidence = sequential_evidence(
-        [night.lost for night in nights], [night.gained for night in nights], alpha
-    )
-    if evidence.first is not None and evidence.lost > evidence.gained:
-        return ControlVerdict("backend", evidence)
+    loses more cases against its control than the other way round, beyond chance at `alpha`. In a night in
+    which both fell, what earlier nights show is no reason for it: that night alone must show it."""
+    evidence = _evidence(nights, alpha)
     fallen = [night for night in nights[-1:] if night.backend_fell]
-    if not nights or not fallen:
+    both = any(night.control_fell for night in fallen)
+    telling = _evidence(fallen, alpha) if both else evidence
+    if telling.first is not None and telling.lost > telling.gained:
+        return ControlVerdict("backend", evidence)
+    if not fallen:
         return ControlVerdict("none", evidence)
-    return ControlVerdict("shared" if fallen[0].control_fell else "cannot tell", evidence)
+    return ControlVerdict("shared" if both else "cannot tell", evidence)
+
+
+def _evidence(nights: Sequence[Pairing], alpha: float) -> Evidence:
+    return sequential_evidence([night.lost for night in nights], [night.gained for night in nights], alpha)
+
+
+def read(record: ControlRecord, run_id: int, word: Word, stage: Stage) -> Control:
+    """What the control says of the run whose verdict is `word` at `stage`."""
+    backend = Said(word, stage, None)
+    nights = [night._replace(backend=backend) if night.run_id == run_id else night for night in record.nights]
+    found = against_control([_pairing(night) for night in nights])
+    last = nights[-1].control if nights and record.unread is None else None
+    cause = found.cause
+    if record.unread is not None:  # earlier nights say nothing of this one
+        cause = "cannot tell" if word == "worse" else "none"
+    evidence = found.evidence
+    return Control(
+        run_id=record.control_id,
+        release=record.release,
+        cause=cause,
+        nights=len(nights),
+        lost=evidence.lost,
+        gained=evidence.gained,
+        dropped=sum(night.dropped for night in nights),
+        log_ratio=evidence.log_ratio,
+        p=evidence.p,
+        since=None if evidence.first is None else nights[evidence.first].run_id,
+        fell=_fell(last, backend) if last and not last.why else None,
+        untold=last.why if last else None,
+        unread=record.unread,
+    )
+
+
+def _pairing(night: ControlNight) -> Pairing:
+    backend = night.backend or Said("cannot_tell", "", None)
+    return Pairing(
+        night.lost, night.gained, backend.verdict == "worse",
+        night.control is not None and _fell(night.control, backend),
+    )  # fmt: skip
+
+
+def _fell(control: Said, backend: Said) -> bool:
+    """A leak of the control came over many nights, and is no reason for what fell in this one."""
+    return control.verdict == "worse" and (control.stage != "leak" or backend.stage == "leak")

@@ -10,6 +10,7 @@ from store.records import Rollup, VerdictEntry
 Word = Literal["better", "worse", "unchanged", "cannot_tell"]
 Stage = Literal["", "suspicion", "suspected", "confirmed", "leak"]
 Side = Literal["worse", "better"]
+Cause = Literal["backend", "shared", "none", "cannot tell"]
 
 EVERY = ""
 """The tag of all cases."""
@@ -65,6 +66,29 @@ class Leak(NamedTuple):
     new: bool
 
 
+class Control(NamedTuple):
+    """What the frozen `release` that ran beside it says of the cause of a fall. Of so many `nights` of both:
+    `lost` cases that the control passed and the backend did not, `gained` the other way round, and `dropped`
+    ones with an error on either side; `log_ratio` and `p` of "lost and gained are equally likely"; `since`:
+    the run at which p came to .05, None where it did not. `fell`: whether the control is worse than its own
+    baseline, None where `untold` says why that cannot be told. `unread`: why its run of this night, `run_id`,
+    could not be compared at all."""
+
+    run_id: int
+    release: str
+    cause: Cause
+    nights: int
+    lost: int
+    gained: int
+    dropped: int
+    log_ratio: float
+    p: float
+    since: int | None
+    fell: bool | None
+    untold: str | None = None
+    unread: str | None = None
+
+
 class Verdict(NamedTuple):
     """`stage`: how far the looks have come; `reason`: why nothing can be told; `lost` and `gained`: cases
     that surely passed (or failed) and do not now; `drift`: pass rate less that of the anchor, on the same
@@ -72,7 +96,7 @@ class Verdict(NamedTuple):
     by tag, '' for all cases: yes, no or cannot tell; `nights`: rows of the baseline, on `days` days;
     `aside`: cases that were asked and decide nothing, being in quarantine or on trial; `untaken`: why a look
     that would settle it was not taken; `borrowed`: held against a baseline that a gate was given, and not
-    that of its series."""
+    that of its series; `control`: None where none ran beside it."""
 
     verdict: Word
     stage: Stage
@@ -101,6 +125,7 @@ class Verdict(NamedTuple):
     aside: tuple[str, ...] = ()
     untaken: str | None = None
     borrowed: bool = False
+    control: Control | None = None
 
     @property
     def wants_a_look(self) -> bool:

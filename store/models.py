@@ -252,6 +252,15 @@ class Run(Base, table=True):
     finished_at: datetime | None = Field(sa_type=UtcDateTime)
 
 
+class Control(Base, table=True):
+    """`control_id` is the run that a frozen `release` made beside the run `run_id`, in the same hours. Its
+    backend is no backend of the team's: it is there to be compared with."""
+
+    control_id: int | None = Field(default=None, foreign_key="run.id", primary_key=True)
+    run_id: int = Field(foreign_key="run.id", index=True, unique=True)
+    release: str
+
+
 class Verdict(Base, table=True):
     """What was said of a run: after its first look, and once more after each look that followed. The last
     row of a run is in force. `content` is all the evidence, as `store/verdicts.py` gives it; the columns
@@ -458,7 +467,9 @@ lint_report, finding, mutant = (Base.metadata.tables[name] for name in ("lint_re
 suite_change, case_state, expected_count = (
     Base.metadata.tables[name] for name in ("suite_change", "case_state", "expected_count")
 )
-verdict, baseline_change = (Base.metadata.tables[name] for name in ("verdict", "baseline_change"))
+verdict, baseline_change, control = (
+    Base.metadata.tables[name] for name in ("verdict", "baseline_change", "control")
+)
 
 
 BACKEND_LEASE = "backend:"

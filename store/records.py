@@ -84,6 +84,19 @@ class NewRun:
 
 
 @dataclass(frozen=True, slots=True)
+class NewControl:
+    """The frozen release that runs beside a run: its backend as it is known by name, type and `config`
+    (without secrets), the `token` of its lease, and the `release` that it is."""
+
+    name: str
+    type: str
+    config: Mapping[str, Any]
+    release: str
+    environment_id: int | None
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
 class CaseOutcome:
     """What one case came to in one trial. `case` is its name, `trial` counts from 1, `latency_ms` is of
     the call that answered. `scores` holds finite numbers by metric name: what does not apply is absent.

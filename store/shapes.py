@@ -56,7 +56,7 @@ def case(row: CaseRow) -> dict[str, Any]:
 
 def verdict(content: Mapping[str, Any], suspects: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """`content`: the evidence as the record keeps it; `suspects`: {name, old, new}, likeliest first.
-    `interval` is of the difference of the pass rates; None where there is none."""
+    `interval` is of the difference of the pass rates; None where there is none, as `control` is."""
     difference = content["difference"]
     told = (
         "verdict",
@@ -80,8 +80,14 @@ def verdict(content: Mapping[str, Any], suspects: Iterable[Mapping[str, Any]]) -
         "looks": content["looks"],
         "baseline": content["baseline"],
         "anchor": content["anchor"],
+        "control": _control(content),
         "suspects": list(suspects),
     }
+
+
+def _control(content: Mapping[str, Any]) -> dict[str, Any] | None:
+    found = content.get("control")
+    return {**found, "evidence": verdict_words.control(content)} if found else None
 
 
 def suite_log(suite: str, rows: Iterable[LogRow]) -> dict[str, Any]:

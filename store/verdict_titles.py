@@ -128,6 +128,7 @@ def run_phrase(content: Mapping[str, Any]) -> str:
         return f"{words.NO_BASELINE.lower()}, so no verdict"
     told = turned(content) if found.kind not in ("unchanged", "provisional") else ""
     said = "no change seen so far" if found.kind == "provisional" else found.text.lower()
+    said += ", shared cause" if verdict_words.is_shared(content) else ""
     return f"{', '.join(filter(None, [said, told]))} against {words.count(content['nights'], 'night')}"
 
 
@@ -144,6 +145,7 @@ def card_notes(content: Mapping[str, Any], *, reference: bool = False) -> list[s
     spot = content["blind_spot"]
     blind = f"would have missed drops under {spot * 100:.2g} points" if spot is not None else ""
     news = turned(content) or (_leaked(content["leak"]) if content["leak"] else "")
+    news += ", shared cause" if verdict_words.is_shared(content) else ""
     return [*filter(None, ["the reference" if reference and not beats else beats, blind or news])]
 
 

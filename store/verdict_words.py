@@ -139,6 +139,63 @@ def beats_dense(content: Content, tag: str = "") -> str:
     return str(content["beats_dense"].get(tag, ""))
 
 
+def release(name: str) -> str:
+    """ "mem0ai 2.0.0", of `mem0ai==2.0.0`."""
+    return name.replace("==", " ")
+
+
+def control(content: Content) -> str:
+    """What the frozen release that ran beside it says of the cause; "" where none ran."""
+    found = content.get("control")
+    if not found:
+        return ""
+    said = _unread(found) if found["unread"] else _CAUSES[found["cause"]](found)
+    dropped = words.count(found["dropped"], "pair")
+    return f"{said} {_capital(dropped)} with an error left out." if found["dropped"] else said
+
+
+def is_shared(content: Content) -> bool:
+    """Whether what fell, fell on the control as well."""
+    found = content.get("control")
+    return bool(found) and found["cause"] == "shared"
+
+
+def _unread(found: Content) -> str:
+    so = ", so whether the cause is shared cannot be told" if found["cause"] == "cannot tell" else ""
+    return f"The control {release(found['release'])} could not be read ({found['unread']}){so}."
+
+
+def _shared(found: Content) -> str:
+    fell = f"the control {release(found['release'])} fell in the same hours"
+    return f"Shared cause (provider, judge, machine): {fell}. {_capital(_tally(found))} against it."
+
+
+def _backend(found: Content) -> str:
+    fell = " The control fell too, by less." if found["fell"] else ""
+    return f"The backend itself: {_tally(found)} against its control {release(found['release'])}.{fell}"
+
+
+def _open(found: Content) -> str:
+    name, why = release(found["release"]), found["untold"]
+    said = f"of the control {name} nothing can be told: {why}" if why else f"the control {name} did not fall"
+    return f"Cause not known yet: {said}; {_tally(found)} against it."
+
+
+def _as_good(found: Content) -> str:
+    fell = " The control alone fell." if found["fell"] else ""
+    return f"No worse than its control {release(found['release'])}: {_tally(found)} against it.{fell}"
+
+
+def _tally(found: Content) -> str:
+    """ "24 cases lost and 3 gained in 6 nights (p = 0.0001)"."""
+    lost, nights = words.count(found["lost"], "case"), words.count(found["nights"], "night")
+    odds = f" (p = {found['p']:.2g})" if found["lost"] + found["gained"] else ""
+    return f"{lost} lost and {found['gained']} gained in {nights}{odds}"
+
+
+_CAUSES = {"backend": _backend, "shared": _shared, "cannot tell": _open, "none": _as_good}
+
+
 def held_against(content: Content) -> str:
     """What the run was compared with, for the run's page."""
     if not content["baseline"]:

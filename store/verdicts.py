@@ -14,6 +14,7 @@ import numpy as np
 
 from store.answers import Flags, Table, constant, longest_stretch, mean
 from store.baselines import FULL
+from store.control import read
 from store.evidence import EVERY, Difference, Leak, Look, Moved, Side, Stage, Verdict, Word
 from store.metrics import METRICS, NOISE_MS
 from store.queries.policy import TRIAL_RUNS
@@ -316,6 +317,7 @@ class _Held:
             seed=SEED,
             version=VERSION,
             aside=self._named(~self.gates & ~np.isnan(self.fresh).all(axis=0)),
+            control=read(run.control, run.run_id, word, stage) if run.control else None,
             **told,
         )
 

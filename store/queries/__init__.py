@@ -25,6 +25,14 @@ from store.queries.changes import (
 from store.queries.common import (
     Rolled,
 )
+from store.queries.controls import (
+    Beside,
+    ControlRecord,
+    ControlRow,
+    control_beside,
+    control_of,
+    controls,
+)
 from store.queries.lint import (
     CostRow,
     FindingRow,
@@ -151,11 +159,14 @@ __all__ = [
     "PRIME",
     "TRIAL_RUNS",
     "BackendRow",
+    "Beside",
     "CalibrationPoint",
     "CaseResult",
     "CaseRow",
     "CaseStanding",
     "CaseVersion",
+    "ControlRecord",
+    "ControlRow",
     "CostRow",
     "EnvironmentChange",
     "EventRow",
@@ -203,6 +214,9 @@ __all__ = [
     "changes_since",
     "changes_to",
     "clock",
+    "control_beside",
+    "control_of",
+    "controls",
     "count_runs",
     "data_version",
     "deleted_cases",

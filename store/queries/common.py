@@ -38,6 +38,11 @@ def is_whole() -> sa.ColumnElement[bool]:
     return sa.and_(m.run.c.status == "whole", m.run.c.finished_at.is_not(None), m.run.c.subset == "")
 
 
+def is_of_a_control(run_id: sa.ColumnElement[int] = m.run.c.id) -> sa.ColumnElement[bool]:
+    """Whether a frozen release made the run, beside that of a backend: it is no backend of the team's."""
+    return run_id.in_(sa.select(m.control.c.control_id))
+
+
 def suite_id(connection: Connection, name: str) -> int | None:
     found: int | None = connection.execute(sa.select(m.suite.c.id).where(m.suite.c.name == name)).scalar()
     return found

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 from store import models as m
 from store.database import Database
 from store.metrics import METRIC_NAMES, METRICS
-from store.queries.common import is_whole, suite_id
+from store.queries.common import is_of_a_control, is_whole, suite_id
 from store.queries.runs import RunFilter, RunRow, runs
 
 if TYPE_CHECKING:
@@ -307,7 +307,8 @@ def flaky_cases(db: Database, suite: str, last: int = 30) -> list[FlakyCase]:
 
 
 def outcomes_in_force(connection: Connection, suite: str, last: int) -> dict[tuple[str, str], list[bool]]:
-    """Of the cases in force: (case, backend) -> passed or not, oldest run first."""
+    """Of the cases in force: (case, backend) -> passed or not, oldest run first. Without controls: what one
+    does is to be compared with, and says nothing of the suite."""
     result, belongs, version = m.case_result.c, m.suite_version_case.c, m.suite_version.c
     recent = _recent_runs(suite_id(connection, suite), last)
     query = (
@@ -320,6 +321,7 @@ def outcomes_in_force(connection: Connection, suite: str, last: int) -> dict[tup
         .join(m.suite_version, version.id == belongs.suite_version_id)
         .join(m.suite, sa.and_(m.suite.c.id == version.suite_id, m.suite.c.version == version.version))
         .join(m.backend, m.backend.c.id == recent.c.backend_id)
+        .where(~is_of_a_control(recent.c.id))
         .group_by(recent.c.id, result.case_id)
         .order_by(recent.c.started_at, recent.c.id)
     )  # fmt: skip

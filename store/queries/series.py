@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 from store import models as m
 from store.database import Database
 from store.metrics import METRIC_NAMES
-from store.queries.common import Rolled, is_whole, metric_id, shown_status, suite_id
+from store.queries.common import Rolled, is_of_a_control, is_whole, metric_id, shown_status, suite_id
 from store.queries.runs import RunRow, select_runs
 
 OVERVIEW_POINTS = 45
@@ -55,7 +55,8 @@ class MarkRow(NamedTuple):
 
 class OverviewRow(NamedTuple):
     """Where one suite on one backend stands. `latest`: the newest run that has ended, whatever its status;
-    `points`: pass rates of the last whole runs, oldest first. Runs of a part of the suite do not count."""
+    `points`: pass rates of the last whole runs, oldest first. Runs of a part of the suite, and of controls,
+    do not count."""
 
     suite: str
     kind: str
@@ -248,7 +249,7 @@ def _states(connection: Connection) -> dict[tuple[int, int], _State]:
         )
         .join(m.suite, m.suite.c.id == m.run.c.suite_id)
         .join(m.backend, m.backend.c.id == m.run.c.backend_id)
-        .where(m.run.c.subset == "")
+        .where(m.run.c.subset == "", ~is_of_a_control())
         .order_by(m.suite.c.id, m.backend.c.id, m.run.c.started_at, m.run.c.id)
     )  # fmt: skip
     states: dict[tuple[int, int], _State] = {}

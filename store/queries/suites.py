@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection
 from store import models as m
 from store.database import Database
 from store.queries.common import suite_id
+from store.queries.controls import controls
 
 
 class SuiteRow(NamedTuple):
@@ -67,13 +68,15 @@ class CaseVersion(NamedTuple):
 
 
 class BackendRow(NamedTuple):
-    """`order` counts from 0 in order of first appearance: what colours hang on."""
+    """`order` counts from 0 in order of first appearance: what colours hang on. `control_of`: the backend
+    that it is the frozen control of, "" for one of the team's own."""
 
     id: int
     name: str
     type: str
     owner: str
     order: int
+    control_of: str = ""
 
 
 def suites(db: Database) -> list[SuiteRow]:
@@ -216,5 +219,7 @@ def backends(db: Database) -> list[BackendRow]:
     """Every backend known, in order of first appearance."""
     backend = m.backend.c
     query = sa.select(backend.id, backend.name, backend.type, backend.owner).order_by(backend.id)
+    of = {row.name: row.backend for row in controls(db)}
     with db.read() as connection:
-        return [BackendRow(*row, order) for order, row in enumerate(connection.execute(query))]
+        rows = connection.execute(query).all()
+    return [BackendRow(*row, order, of.get(row.name, "")) for order, row in enumerate(rows)]

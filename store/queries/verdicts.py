@@ -14,7 +14,8 @@ from store.baselines import Baseline, Decision, Night, baseline
 from store.database import Database
 from store.metrics import METRIC_NAMES, METRICS
 from store.portable import Against, Carried
-from store.queries.common import is_whole
+from store.queries.common import is_of_a_control, is_whole
+from store.queries.controls import ControlRecord, control_record
 from store.queries.operation import clock
 from store.queries.policy import quarantined_cases, retired_names
 
@@ -70,7 +71,8 @@ class VerdictRecord(NamedTuple):
     `answers`: of the run, its looks and its baseline; `dense`: case id -> 1 or 0, of the newest whole run of
     a plain vector store on the suite, None where there is none; `series`: the pass rates of all whole runs
     up to this one, since the baseline began; `reported`: runs at which an earlier verdict saw a slow leak;
-    `missing`: cases answered in the recent nights, asked no more, and not retired."""
+    `missing`: cases answered in the recent nights, asked no more, and not retired; `control`: of the frozen
+    release that ran beside it, None where none did."""
 
     run_id: int
     suite: str
@@ -84,6 +86,7 @@ class VerdictRecord(NamedTuple):
     series: list[PassRate]
     reported: frozenset[int]
     missing: tuple[str, ...] = ()
+    control: ControlRecord | None = None
 
 
 class VerdictRow(NamedTuple):
@@ -150,6 +153,7 @@ def record_of(
         _dense(connection, run),
         _series(connection, run, held_against),
         _reported(connection, run),
+        control=control_record(connection, run_id, quarantined),
     )
 
 
@@ -407,12 +411,12 @@ def verdict_looks(db: Database, run_id: int) -> list[VerdictRow]:
 
 
 def newest_worse(connection: Connection, suite: str | None, backend: str | None) -> VerdictRow | None:
-    """The newest run whose verdict in force is worse, of a suite or backend, or of all."""
+    """The newest run whose verdict in force is worse, of a suite or backend, or of all but controls."""
     said = m.verdict.alias("later")
     overruled = sa.exists().where(said.c.run_id == m.verdict.c.run_id, said.c.id > m.verdict.c.id)
     where = [m.verdict.c.verdict == "worse", ~overruled]
     where += [m.suite.c.name == suite] if suite else []
-    where += [m.backend.c.name == backend] if backend else []
+    where += [m.backend.c.name == backend] if backend else [~is_of_a_control()]
     found = _verdicts(connection, *where)
     return max(found, key=lambda row: (row.started_at, row.run_id), default=None)
 

@@ -9,6 +9,9 @@ from store.writes.baselines import (
     Imported,
     import_baseline,
 )
+from store.writes.controls import (
+    open_pair,
+)
 from store.writes.leases import (
     acquire_lease,
     backend_lease,
@@ -78,6 +81,7 @@ __all__ = [
     "finish_request",
     "import_baseline",
     "interrupt_stale_runs",
+    "open_pair",
     "open_run",
     "record_fire",
     "record_lint",

@@ -36,18 +36,22 @@ class LeaseLost(StoreError):
 
 def open_run(db: Database, new: NewRun) -> int:
     """Begin a run under the token of its backend's lease, and return its id."""
-    version = m.suite_version.c
     with db.write() as connection:
-        suite_id = connection.execute(
-            sa.select(version.suite_id).where(version.id == new.suite_version_id)
-        ).scalar()
-        if suite_id is None:
-            raise StoreError(
-                f"suite version {new.suite_version_id} is not in the record; register the suite first"
-            )
-        scorer = known_scorer(connection, new.scorer_version)
-        changed(connection)
-        return insert(connection, m.run, **_run_row(new, suite_id, scorer))
+        return insert_run(connection, new)
+
+
+def insert_run(connection: Connection, new: NewRun) -> int:
+    version = m.suite_version.c
+    suite_id = connection.execute(
+        sa.select(version.suite_id).where(version.id == new.suite_version_id)
+    ).scalar()
+    if suite_id is None:
+        raise StoreError(
+            f"suite version {new.suite_version_id} is not in the record; register the suite first"
+        )
+    scorer = known_scorer(connection, new.scorer_version)
+    changed(connection)
+    return insert(connection, m.run, **_run_row(new, suite_id, scorer))
 
 
 def _run_row(new: NewRun, suite_id: int, scorer_id: int) -> dict[str, Any]:
