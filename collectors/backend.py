@@ -203,6 +203,9 @@ BACKENDS = {
     "mem0": "collectors.backends.mem0:Mem0",
     "langgraph": "collectors.backends.langgraph:LangGraph",
     "langmem": "collectors.backends.langmem:LangMem",
+    "chroma": "collectors.backends.chroma:Chroma",
+    "qdrant": "collectors.backends.qdrant:Qdrant",
+    "lancedb": "collectors.backends.lancedb:LanceDB",
     "faulty": "collectors.backends.faulty:open_faulty",
 }
 """Type -> dotted path of a class, or function, that makes a backend of a `BackendConfig`. Imported on use."""
@@ -211,6 +214,8 @@ OPTIONS: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(BACKENDS, frozenset()),
     "mem0": frozenset({"infer", "search", "price"}),
     "langgraph": frozenset({"store", "url", "index"}),
+    "chroma": frozenset({"space"}),
+    "lancedb": frozenset({"search"}),
     "faulty": frozenset({"of", "fault", "share", "flip", "seed", "night"}),
 }
 """Type -> what its section may hold beside the keys of every section: known without importing it."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar, cast
 
 import stamina
 
+from collectors import envs
 from collectors.backend import (
     PROGRAMMING_ERRORS,
     Backend,
@@ -163,6 +164,18 @@ class Instance:
                 slot.backend = self._open(self.config)
                 self._opened.append(slot.backend)
             return slot.backend
+
+    def prepare(self, stop: threading.Event) -> None:
+        """Make what opening takes and may be minutes in the making: the environment of a release. Raises
+        `BackendError`, and `Stopped`."""
+        if self.config.isolation:
+            try:
+                with envs.using(self.config.isolation, stop):
+                    return
+            except BackendError:
+                if stop.is_set():
+                    raise Stopped from None
+                raise
 
     def abandon(self, gone: Backend | None) -> None:
         """Hand out another handle than the one that is gone, None when it hangs in its opening. One that was

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from collectors.backend import BACKENDS, OPTIONS, BackendConfig
+from collectors.backend import BACKENDS, OPTIONS, BackendConfig, Isolation
 from collectors.embedding import LOCAL
 from collectors.record import suite_record
 from collectors.runner import Confirm, RunLimits, RunPlan
 from collectors.suite import SHIPPED, Suite, SuiteConfig, SuiteError, load
 from store import writes
 from store.database import Database
+from store.sections import BackendSection
 from store.settings import Settings, check_names, load_settings, public
 
 
@@ -85,9 +86,16 @@ def backend_config(settings: Settings, name: str) -> BackendConfig:
     options = (
         {**section.options, **section.config} if custom else {**section.options, "config": section.config}
     )
-    return BackendConfig(
-        name, section.type, options, section.embedder or settings.embedder, section.directory
-    )
+    embedder = section.embedder or settings.embedder
+    isolation = _isolation(settings, section)
+    return BackendConfig(name, section.type, options, embedder, section.directory, isolation)
+
+
+def _isolation(settings: Settings, section: BackendSection) -> Isolation | None:
+    if section.package is None:
+        return None
+    home = settings.environments.directory
+    return Isolation(section.package, tuple(section.with_), section.python or "", home)
 
 
 def backend_public(settings: Settings, name: str) -> Mapping[str, object]:

@@ -147,7 +147,7 @@ def _works(path: Path) -> bool:
 def _wait_for(lock: IO[str], how: int, path: Path, stop: threading.Event) -> None:
     while not _locked(lock, how):
         if stop.wait(POLL_S):
-            raise BackendError(f"stopped while {path.name} was being made")
+            raise BackendError(f"stopped while the environment {path.name} was being made")
 
 
 def _locked(lock: IO[str], how: int) -> bool:

@@ -136,7 +136,7 @@ def run(
     expected = queries.expected_counts(db, plan.suite.name, plan.backend.name)
     plan = replace(plan, suite=plan.suite.expecting(expected))
     with BackendLease(db, plan.backend.name, stop or threading.Event()) as lease:
-        instance = Instance(plan.backend)
+        instance, outcome = Instance(plan.backend), None
         try:
             outcome = _Run(plan, db, lease, instance, on_progress).run(resume)
             if outcome.verdict and outcome.verdict.wants_a_look:
@@ -146,6 +146,8 @@ def run(
             return outcome
         finally:
             _close(instance, GRACE_S / 2 if lease.stop.is_set() else plan.limits.timeout_s)
+            if outcome and (told := instance.journal()):
+                writes.add_to_journal(db, outcome.run_id, told)
 
 
 def look_at(plan: RunPlan, run_id: int) -> RunPlan:
@@ -215,11 +217,13 @@ class _Run:
         line = Line(self.plan.limits.timeout_s, self.lease.stop)
         broken, environment = None, None
         try:
+            self.instance.prepare(self.lease.stop)
             backend = line(self.instance.handle).value
             if not self.plan.suite.standing:  # the checks write
                 box = f"{NAMESPACE_PREFIX}check-{self.lease.token}"
                 broken = _faults(adapter_checks(on_line(backend, line), box))
-            environment = fingerprint(line(backend.versions).value, self.plan.public_config)
+            process = line(backend.environment).value
+            environment = fingerprint(line(backend.versions).value, self.plan.public_config, process=process)
         except Stopped:
             raise Stopped(self.lease.reason or "stopped before it began") from None
         except Exception as error:  # noqa: BLE001  whatever an adapter raises here is why the run is void

@@ -29,7 +29,8 @@ from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.triggers.cron import CronTrigger
 
 from store.cron import cron_problem
-from store.settings import ScheduleSection, SettingsError
+from store.sections import ScheduleSection
+from store.settings import SettingsError
 
 DAYS_AHEAD = 40
 """How far ahead fire times are written down: what reads them notices a collector that died for a month."""

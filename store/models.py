@@ -351,6 +351,13 @@ class Detail(Base, table=True):
     content: dict[str, Any] = Field(sa_type=JsonText)
 
 
+class Journal(Base, table=True):
+    """What the processes of a run's backend told beside its answers: what they printed, what was refused."""
+
+    run_id: int = Field(foreign_key="run.id", primary_key=True)
+    text: str = Field(sa_type=Text)
+
+
 class RollupRow(Base, table=True):
     """The key begins with what a chart asks for: one series is one range of it."""
 
@@ -463,7 +470,9 @@ mark, event, heartbeat, schedule_state, expected_run, request, lease, change = (
     Base.metadata.tables[name]
     for name in ("mark", "event", "heartbeat", "schedule_state", "expected_run", "request", "lease", "change")
 )
-lint_report, finding, mutant = (Base.metadata.tables[name] for name in ("lint_report", "finding", "mutant"))
+lint_report, finding, mutant, journal = (
+    Base.metadata.tables[name] for name in ("lint_report", "finding", "mutant", "journal")
+)
 suite_change, case_state, expected_count = (
     Base.metadata.tables[name] for name in ("suite_change", "case_state", "expected_count")
 )

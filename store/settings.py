@@ -11,18 +11,9 @@ import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    SecretStr,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import BaseModel, Field, PrivateAttr, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -32,10 +23,18 @@ from pydantic_settings import (
 )
 from pydantic_settings import SettingsError as MalformedVariable
 
-from store.cron import cron_problem
 from store.hiding import SecretProblem, filled_in, hidden, read_secret, remember_secret, remember_secrets
-from store.metrics import METRICS
-from store.settings_words import is_secret, said_of, section_of
+from store.sections import (
+    ApiSection,
+    BackendSection,
+    DashboardSection,
+    DatabaseSection,
+    EnvironmentsSection,
+    Limits,
+    ScheduleSection,
+    SuiteSection,
+)
+from store.settings_words import is_secret, keys_of, said_of, section_of
 
 PREFIX = "MEMTREND_"
 DELIMITER = "__"
@@ -53,124 +52,6 @@ class SettingsError(Exception):
     """What is configured cannot be used. Lines of `file: key: what is wrong; known: ...`, without values."""
 
 
-class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
-
-
-class DatabaseSection(Section):
-    """`url` names the file of the record, relative to the folder of the configuration."""
-
-    url: SecretStr = Field(default=SecretStr("sqlite:///memtrend.db"), min_length=1)
-
-
-class BackendSection(Section):
-    """A backend instance. `config` is the vendor's, verbatim; keys that are not listed here are the
-    adapter's own `options`. `embedder` overrides the one of all; without `directory` it lives in memory."""
-
-    model_config = ConfigDict(extra="allow")
-
-    type: str
-    owner: str = "default"
-    embedder: str | dict[str, Any] | None = None
-    directory: Path | None = None
-    config: dict[str, Any] = Field(default_factory=dict)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        return dict(self.model_extra or {})
-
-    def __repr_args__(self) -> list[tuple[str | None, Any]]:
-        """Configuration and options hold secrets in the clear, and must not get into a log."""
-        return [("type", self.type), ("owner", self.owner)]
-
-
-class ConfirmSection(Section):
-    """How a suspicion is looked at again: by so many `trials` at once, and as many `after` some time, unless
-    they would cost more than `max_cost` USD."""
-
-    trials: int = Field(default=3, ge=1)
-    after: str = Field(default="2h", pattern=r"^[0-9]+[smhd]$")
-    max_cost: float | None = Field(default=None, ge=0)
-
-
-class SuiteSection(Section):
-    """A suite of the team's. `only` and `without` select cases by tag; `bars`: metric -> what a gate asks for
-    at least, or at most where lower is better."""
-
-    path: Path
-    kind: str = "golden"
-    only: list[str] = Field(default_factory=list)
-    without: list[str] = Field(default_factory=list)
-    owner: str = "default"
-    bars: dict[str, float] = Field(default_factory=dict)
-    confirm: ConfirmSection = Field(default_factory=ConfirmSection)
-
-    @field_validator("bars")
-    @classmethod
-    def _known_metrics(cls, bars: dict[str, float]) -> dict[str, float]:
-        if not bars.keys() <= METRICS.keys():
-            raise ValueError(f"unknown metric; known: {', '.join(METRICS)}")
-        return bars
-
-
-class ScheduleSection(Section):
-    """When which suites run on which backends; `*` is all of them. Times are UTC. `kind` calibration: each
-    runs twice in a row, and is compared with itself."""
-
-    cron: str
-    kind: Literal["run", "calibration"] = "run"
-    suites: list[str] = Field(min_length=1)
-    backends: list[str] = Field(default=["*"], min_length=1)
-    trials: int = Field(default=1, ge=1)
-    enabled: bool = True
-
-    @field_validator("cron")
-    @classmethod
-    def _five_fields(cls, cron: str) -> str:
-        if problem := cron_problem(cron):
-            raise ValueError(problem)
-        return cron
-
-    @field_validator("trials")
-    @classmethod
-    def _once_each(cls, trials: int, info: ValidationInfo) -> int:
-        if trials > 1 and info.data.get("kind") == "calibration":
-            raise ValueError("a calibration asks each question once in either run; leave trials out")
-        return trials
-
-
-class Diagnose(Section):
-    """`max_cases`: lost cases of a run that are asked again for the diagnosis."""
-
-    max_cases: int = Field(default=50, ge=0)
-
-
-class Limits(Section):
-    """`timeout` in seconds a call; `attempts` counts calls, the first one included; a run with a larger share
-    of errors than `max_error_rate` is invalid; `concurrency` counts scenarios at once."""
-
-    timeout: float = Field(default=30.0, gt=0)
-    attempts: int = Field(default=3, ge=1)
-    max_error_rate: float = Field(default=0.1, ge=0, le=1)
-    concurrency: int = Field(default=4, ge=1)
-    diagnose: Diagnose = Field(default_factory=Diagnose)
-
-
-class DashboardSection(Section):
-    """`writes` None: only while the host is loopback."""
-
-    host: str = "127.0.0.1"
-    port: int = Field(default=8501, ge=1, le=65535)
-    writes: bool | None = None
-    title: str = "memtrend"
-
-
-class ApiSection(Section):
-    """Without a token, the API takes no requests that write."""
-
-    token: SecretStr | None = Field(default=None, min_length=1)
-
-
 class Settings(BaseSettings):
     """Everything configured. `source` is the file it came from, None for the defaults."""
 
@@ -184,6 +65,7 @@ class Settings(BaseSettings):
     suites: dict[Name, SuiteSection] = Field(default_factory=dict)
     schedules: dict[Name, ScheduleSection] = Field(default_factory=dict)
     limits: Limits = Field(default_factory=Limits)
+    environments: EnvironmentsSection = Field(default_factory=EnvironmentsSection)
     dashboard: DashboardSection = Field(default_factory=DashboardSection)
     api: ApiSection = Field(default_factory=ApiSection)
     _source: Path | None = PrivateAttr(default=None)
@@ -327,7 +209,9 @@ def _finished(settings: Settings, source: Path | None) -> Settings:
         suite.path = folder / suite.path.expanduser()
     for backend in settings.backends.values():
         backend.directory = folder / backend.directory.expanduser() if backend.directory else None
-    settings._written = settings.model_dump(mode="json")
+    if settings.environments.directory:
+        settings.environments.directory = folder / settings.environments.directory.expanduser()
+    settings._written = settings.model_dump(mode="json", by_alias=True)
     problems = _Problems(source)
     _fill_in(settings, folder, problems)
     problems.stop()
@@ -363,7 +247,7 @@ def _remember_secrets(settings: Settings) -> None:
 
 def public(settings: Settings) -> dict[str, Any]:
     """What is in force as JSON values, secrets hidden and ${env:...} as written: fit to show and store."""
-    written = settings._written or settings.model_dump(mode="json")
+    written = settings._written or settings.model_dump(mode="json", by_alias=True)
     shown: dict[str, Any] = {key: hidden(section) for key, section in written.items()}
     for key in ("backends", "suites", "schedules"):  # whose names are the user's, be one "token"
         shown[key] = {name: hidden(section) for name, section in written[key].items()}
@@ -400,7 +284,7 @@ def _check_options(
     problems: _Problems, name: str, backend: BackendSection, known_types: Mapping[str, Collection[str]]
 ) -> None:
     if backend.type in known_types:
-        known = ", ".join(sorted({*BackendSection.model_fields, *known_types[backend.type]}))
+        known = ", ".join(sorted({*keys_of(BackendSection), *known_types[backend.type]}))
         for option in sorted(backend.options.keys() - known_types[backend.type]):
             problems.add(f"backends.{name}.{option}", f"unknown key; known: {known}")
 

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 
@@ -40,8 +41,8 @@ def _place(location: tuple[int | str, ...], root: type[BaseModel]) -> _Place:
             break
         inner = section_of(section)
         if inner is not None:
-            known = _keys(inner)
-            field = inner.model_fields.get(str(step))
+            known = keys_of(inner)
+            field = next((field for key, field in _fields(inner) if key == step), None)
             section = field.annotation if field else None
         elif get_origin(section) is dict and section_of(get_args(section)[1]):
             section = get_args(section)[1]
@@ -51,13 +52,18 @@ def _place(location: tuple[int | str, ...], root: type[BaseModel]) -> _Place:
     return _Place(".".join(path), known)
 
 
-def _keys(section: type[BaseModel]) -> list[str]:
-    fields = section.model_fields.items()
+def keys_of(section: type[BaseModel]) -> list[str]:
+    """As they are written, sorted."""
     return sorted(
         key
-        for name, field in fields
+        for name, field in _fields(section)
         for key in ((name, f"{name}_file") if is_secret(field.annotation) else (name,))
     )
+
+
+def _fields(section: type[BaseModel]) -> Iterator[tuple[str, FieldInfo]]:
+    """By key: a word that Python keeps for itself has another name in the model."""
+    return ((field.alias or name, field) for name, field in section.model_fields.items())
 
 
 _SAID = {

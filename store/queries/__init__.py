@@ -33,6 +33,7 @@ from store.queries.controls import (
     control_of,
     controls,
 )
+from store.queries.journal import journal
 from store.queries.lint import (
     CostRow,
     FindingRow,
@@ -234,6 +235,7 @@ __all__ = [
     "heartbeats",
     "is_cancelled",
     "is_linted",
+    "journal",
     "last_costs",
     "leases",
     "lint_report",

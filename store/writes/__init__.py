@@ -12,6 +12,7 @@ from store.writes.baselines import (
 from store.writes.controls import (
     open_pair,
 )
+from store.writes.journal import add_to_journal
 from store.writes.leases import (
     acquire_lease,
     backend_lease,
@@ -69,6 +70,7 @@ __all__ = [
     "add_event",
     "add_mark",
     "add_request",
+    "add_to_journal",
     "backend_lease",
     "beat",
     "cancel_run",

@@ -362,5 +362,5 @@ def test_an_option_that_a_type_does_not_take_stops(write: Write) -> None:
     with pytest.raises(SettingsError) as caught:
         _check(load_settings())
     (line,) = str(caught.value).splitlines()
-    known = "config, directory, embedder, owner, type"
+    known = "config, control, directory, embedder, owner, package, python, type, with"
     assert line.split("memtrend.toml: ")[1] == f"backends.b.directry: unknown key; known: {known}"

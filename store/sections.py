@@ -1,0 +1,177 @@
+"""The sections of memtrend.toml: what each key is, and what it may be."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationInfo, field_validator
+
+from store.cron import cron_problem
+from store.metrics import METRICS
+
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._,-]+\])?"
+
+
+def _pinned(release: str) -> str:
+    """What may move is no release, and its environment would not be the same twice."""
+    if not re.fullmatch(NAME + r"==[A-Za-z0-9][A-Za-z0-9.+!_-]*", release):
+        raise ValueError('should be a package and its exact version: "mem0ai==2.2.1"')
+    return release
+
+
+def _requirement(package: str) -> str:
+    if not re.fullmatch(NAME + r"([=<>!~ ].*)?", package):
+        raise ValueError('should be a package as pip takes it: "langgraph-checkpoint-sqlite==3.1.2"')
+    return package
+
+
+def _duration(text: str) -> str:
+    if not re.fullmatch(r"[0-9]+[smhd]", text):
+        raise ValueError('should be a number and a unit, s, m, h or d: "2h"')
+    return text
+
+
+Pinned = Annotated[str, AfterValidator(_pinned)]
+Requirement = Annotated[str, AfterValidator(_requirement)]
+Duration = Annotated[str, AfterValidator(_duration)]
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+
+class DatabaseSection(Section):
+    """`url` names the file of the record, relative to the folder of the configuration."""
+
+    url: SecretStr = Field(default=SecretStr("sqlite:///memtrend.db"), min_length=1)
+
+
+class BackendSection(Section):
+    """A backend instance. `config` is the vendor's, verbatim; keys that are not listed here are the
+    adapter's own `options`. `embedder` overrides the one of all; without `directory` it lives in memory.
+    With `package`, a pinned release, it runs in an environment of its own, `with` more packages, on this
+    `python`; `control` is the frozen release that each run of a whole suite is held beside."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str
+    owner: str = "default"
+    embedder: str | dict[str, Any] | None = None
+    directory: Path | None = None
+    config: dict[str, Any] = Field(default_factory=dict)
+    package: Pinned | None = None
+    with_: list[Requirement] = Field(default_factory=list, alias="with")
+    python: str | None = Field(default=None, min_length=1)
+    control: Pinned | None = None
+
+    @field_validator("with_", "python", "control")
+    @classmethod
+    def _of_an_environment(cls, value: Any, info: ValidationInfo) -> Any:
+        if value and "package" in info.data and not info.data["package"]:
+            raise ValueError("needs package: the release that runs in an environment of its own")
+        return value
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
+
+    def __repr_args__(self) -> list[tuple[str | None, Any]]:
+        """Configuration and options hold secrets in the clear, and must not get into a log."""
+        return [("type", self.type), ("owner", self.owner)]
+
+
+class ConfirmSection(Section):
+    """How a suspicion is looked at again: by so many `trials` at once, and as many `after` some time, unless
+    they would cost more than `max_cost` USD."""
+
+    trials: int = Field(default=3, ge=1)
+    after: Duration = "2h"
+    max_cost: float | None = Field(default=None, ge=0)
+
+
+class SuiteSection(Section):
+    """A suite of the team's. `only` and `without` select cases by tag; `bars`: metric -> what a gate asks for
+    at least, or at most where lower is better."""
+
+    path: Path
+    kind: str = "golden"
+    only: list[str] = Field(default_factory=list)
+    without: list[str] = Field(default_factory=list)
+    owner: str = "default"
+    bars: dict[str, float] = Field(default_factory=dict)
+    confirm: ConfirmSection = Field(default_factory=ConfirmSection)
+
+    @field_validator("bars")
+    @classmethod
+    def _known_metrics(cls, bars: dict[str, float]) -> dict[str, float]:
+        if not bars.keys() <= METRICS.keys():
+            raise ValueError(f"unknown metric; known: {', '.join(METRICS)}")
+        return bars
+
+
+class ScheduleSection(Section):
+    """When which suites run on which backends; `*` is all of them. Times are UTC. `kind` calibration: each
+    runs twice in a row, and is compared with itself."""
+
+    cron: str
+    kind: Literal["run", "calibration"] = "run"
+    suites: list[str] = Field(min_length=1)
+    backends: list[str] = Field(default=["*"], min_length=1)
+    trials: int = Field(default=1, ge=1)
+    enabled: bool = True
+
+    @field_validator("cron")
+    @classmethod
+    def _five_fields(cls, cron: str) -> str:
+        if problem := cron_problem(cron):
+            raise ValueError(problem)
+        return cron
+
+    @field_validator("trials")
+    @classmethod
+    def _once_each(cls, trials: int, info: ValidationInfo) -> int:
+        if trials > 1 and info.data.get("kind") == "calibration":
+            raise ValueError("a calibration asks each question once in either run; leave trials out")
+        return trials
+
+
+class Diagnose(Section):
+    """`max_cases`: lost cases of a run that are asked again for the diagnosis."""
+
+    max_cases: int = Field(default=50, ge=0)
+
+
+class Limits(Section):
+    """`timeout` in seconds a call; `attempts` counts calls, the first one included; a run with a larger share
+    of errors than `max_error_rate` is invalid; `concurrency` counts scenarios at once."""
+
+    timeout: float = Field(default=30.0, gt=0)
+    attempts: int = Field(default=3, ge=1)
+    max_error_rate: float = Field(default=0.1, ge=0, le=1)
+    concurrency: int = Field(default=4, ge=1)
+    diagnose: Diagnose = Field(default_factory=Diagnose)
+
+
+class EnvironmentsSection(Section):
+    """Where the environments of releases are kept (default: in the user's cache folder), and for how long
+    after their last use `memtrend backend envs --clean` leaves them."""
+
+    directory: Path | None = None
+    keep: Duration = "60d"
+
+
+class DashboardSection(Section):
+    """`writes` None: only while the host is loopback."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8501, ge=1, le=65535)
+    writes: bool | None = None
+    title: str = "memtrend"
+
+
+class ApiSection(Section):
+    """Without a token, the API takes no requests that write."""
+
+    token: SecretStr | None = Field(default=None, min_length=1)
