@@ -1,0 +1,101 @@
+"""A PostgreSQL server with pgvector, from a package of its binaries, for as long as somebody holds it.
+
+What starts and stops it is a process of its own, which ends, and takes server and folder with it, when its
+input does: so too when the tests are killed.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+PACKAGE = "pgserver==0.1.4"
+PASSWORD = "not/so:secret"
+"""With what an URL has to quote."""
+UNPRIVILEGED = "nobody"
+"""Who runs the server where the tests run as root, which it refuses to."""
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """The URL of an empty database on a socket in a temporary folder."""
+    keeper = subprocess.Popen(
+        [sys.executable, "-I", __file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # an interrupt from the keyboard is the tests' to pass on
+    )
+    with keeper:
+        assert keeper.stdin
+        assert keeper.stdout
+        url = keeper.stdout.readline().strip()
+        assert url, "the server did not start: see above"
+        try:
+            yield url
+        finally:
+            keeper.stdin.close()
+            keeper.wait(60)
+
+
+def main() -> None:
+    folder = Path(tempfile.mkdtemp(prefix="memtrend-pg-"))
+    try:
+        folder.chmod(0o755)
+        run = _Run(folder)
+        run.start()
+        print(run.url, flush=True)  # noqa: T201
+        sys.stdin.read()
+        run.stop()
+    finally:
+        shutil.rmtree(folder)
+
+
+class _Run:
+    def __init__(self, folder: Path) -> None:
+        self._bin, self._data = folder / "package" / "pgserver" / "pginstall" / "bin", folder / "data"
+        self._secret = folder / "password"
+        self._secret.write_text(PASSWORD)
+        uv = Path(sys.executable).with_name("uv")
+        install = [uv, "pip", "install", "--quiet", "--no-deps", "--target", folder / "package", PACKAGE]
+        subprocess.run(install, check=True)
+        self._data.mkdir(mode=0o700)
+        self._as: dict[str, Any] = {}
+        if os.geteuid() == 0:
+            user = pwd.getpwnam(UNPRIVILEGED)
+            os.chown(self._data, user.pw_uid, user.pw_gid)
+            self._as = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": ()}
+        self.url = f"postgresql://postgres:{quote(PASSWORD, safe='')}@/postgres?host={self._data}"
+
+    def start(self) -> None:
+        secret = ["--auth", "scram-sha-256", "--pwfile", str(self._secret), "--username", "postgres"]
+        self._command("initdb", "--no-sync", "--encoding", "utf8", *secret)
+        options = f"-c listen_addresses='' -c unix_socket_directories='{self._data}' -c fsync=off"
+        self._command("pg_ctl", "--wait", "--log", str(self._data / "log"), "--options", options, "start")
+
+    def stop(self) -> None:
+        self._command("pg_ctl", "--wait", "--mode", "fast", "stop")
+
+    def _command(self, name: str, *arguments: str) -> None:
+        # Not to the pipe of whoever waits for the URL: the server would hold it open.
+        subprocess.run(
+            [self._bin / name, "--pgdata", self._data, *arguments],
+            **self._as,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            cwd=self._data,
+            check=True,
+        )
+
+
+if __name__ == "__main__":
+    main()
