@@ -206,6 +206,7 @@ BACKENDS = {
     "chroma": "collectors.backends.chroma:Chroma",
     "qdrant": "collectors.backends.qdrant:Qdrant",
     "lancedb": "collectors.backends.lancedb:LanceDB",
+    "http": "collectors.backends.http:Http",
     "faulty": "collectors.backends.faulty:open_faulty",
 }
 """Type -> dotted path of a class, or function, that makes a backend of a `BackendConfig`. Imported on use."""
@@ -216,6 +217,9 @@ OPTIONS: Mapping[str, frozenset[str]] = {
     "langgraph": frozenset({"store", "url", "index"}),
     "chroma": frozenset({"space"}),
     "lancedb": frozenset({"search"}),
+    "http": frozenset(
+        "url token headers timeout rate higher_is_better capabilities requests answers".split()  # noqa: SIM905
+    ),
     "faulty": frozenset({"of", "fault", "share", "flip", "seed", "night"}),
 }
 """Type -> what its section may hold beside the keys of every section: known without importing it."""
