@@ -21,12 +21,15 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
+from string import ascii_letters, digits
 from typing import IO, NamedTuple
 
 from collectors.backend import BackendError, Isolation
 
 LOCKS = Path(__file__).parent / "locks"
 """A tested release of each adapter's SDK, with all that it takes, by version and hash."""
+NAMED = f"{ascii_letters}{digits}-_"
+"""What names of environments are made of."""
 MAKING_S = 900.0
 """How long one command of uv may take: a cold cache may have gigabytes to fetch."""
 POLL_S = 0.2
@@ -80,9 +83,8 @@ def name_of(isolation: Isolation) -> str:
         *(platform.python_version() if not isolation.python else "", platform.machine()),
         lock.read_text(encoding="utf-8") if lock else "",
     ]
-    readable = isolation.package.replace("==", "-").replace("/", "-").replace(" ", "")
-    words = "".join(sign if sign.isalnum() or sign in "-_" else "." for sign in readable)[:60]
-    return f"{words}-{sha256(json.dumps(decides).encode()).hexdigest()[:12]}".replace(".", "_")
+    words = "".join(sign if sign in NAMED else "_" for sign in isolation.package.replace("==", "-"))
+    return f"{words[:60]}-{sha256(json.dumps(decides).encode()).hexdigest()[:12]}"
 
 
 def shipped_lock(isolation: Isolation) -> Path | None:
@@ -120,8 +122,7 @@ def _removed(path: Path) -> bool:
     with path.with_suffix(".lock").open("a") as lock:
         if not _locked(lock, fcntl.LOCK_EX):
             return False
-        shutil.rmtree(path)
-        path.with_suffix(".lock").unlink()
+        shutil.rmtree(path)  # the lock stays: somebody may be waiting for it
     return True
 
 
@@ -132,6 +133,7 @@ def _ready(path: Path, isolation: Isolation, lock: IO[str], stop: threading.Even
     """Under a shared lock either way. Two that want the same environment make it once."""
     _wait_for(lock, fcntl.LOCK_SH, path, stop)
     if not _works(path):
+        fcntl.flock(lock, fcntl.LOCK_UN)  # or two would wait for each other
         _wait_for(lock, fcntl.LOCK_EX, path, stop)
         if not _works(path):
             _make(path, isolation, stop)
