@@ -8,9 +8,8 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,18 +17,29 @@ from typing import Any
 
 import numpy as np
 import pytest
-import stamina
 from pydantic import SecretStr
 
 from collectors import embedding
-from collectors.backend import OPTIONS, BackendConfig, BackendError, Usage, open_backend
-from collectors.backends import mem0
+from collectors.backend import (
+    OPTIONS,
+    Backend,
+    BackendConfig,
+    BackendError,
+    Isolation,
+    Usage,
+    is_local,
+    open_backend,
+)
+from collectors.backends import base, mem0
 from collectors.backends.mem0 import Mem0
+from collectors.backends.mem0_releases import bm25_encoder, vendor
 from collectors.embedding import TextEmbedder
 from collectors.suite import Memory, Scope
+from tests.collectors.backends.scripted_llm import KEY as SECRET
+from tests.collectors.backends.scripted_llm import Decision, ScriptedLlm
 
 BOX = Scope("memtrend-test-1", "anna")
-SECRET = "sk-very-secret-1234"
+BRUNO = replace(BOX, user="bruno")
 
 if find_spec("mem0") is None:
     pytest.skip("make install EXTRAS=mem0", allow_module_level=True)
@@ -51,14 +61,14 @@ def open_mem0(tmp_path: Path) -> Iterator[Callable[..., Mem0]]:
         backend.close()
 
 
-def plant(backend: Mem0, *texts: str) -> None:
+def plant(backend: Backend, *texts: str) -> None:
     backend.reset(BOX)
     backend.remember(BOX, [Memory(f"m-{n}", text) for n, text in enumerate(texts)])
     backend.settle(BOX)
 
 
-def ids(backend: Mem0, query: str, k: int = 10) -> list[str]:
-    return [hit.id for hit in backend.recall(BOX, query, k).hits]
+def ids(backend: Backend, query: str, k: int = 10, scope: Scope = BOX) -> list[str]:
+    return [hit.id for hit in backend.recall(scope, query, k).hits]
 
 
 TEXTS = (
@@ -80,8 +90,10 @@ class TestOptions:
     @pytest.mark.parametrize(
         ("options", "said"),
         [
-            ({"threshold": 0.5}, "unknown option 'threshold'; known: config, infer, search"),
+            ({"threshold": 0.5}, "unknown option 'threshold'; known: config, infer, search, price"),
             ({"search": {"top_k": 3, "filters": {}}}, "search.filters is memtrend's to set; search.top_k is"),
+            ({"search": {"limit": 3, "run_id": "x"}}, "search.limit is memtrend's to set; search.run_id is"),
+            ({"price": {"inptu": 2.0}}, "price has input, output, and no 'inptu'"),
             ({"infer": True}, "infer needs config.llm"),
             (
                 {"config": {"vector_store": {"provider": "shoebox"}}},
@@ -215,17 +227,16 @@ class TestStore:
         backend.reset(BOX)
         backend.remember(BOX, [Memory("m-0", "text")])
         rows: list[list[Any]] = [[], [], [{"id": backend._last[BOX.namespace]}]]
-        monkeypatch.setattr(backend, "_rows", lambda filters: rows.pop(0))
-        with stamina.set_testing(True, attempts=3):
-            backend.settle(BOX)
+        monkeypatch.setattr(backend, "_rows", lambda entities: rows.pop(0))
+        backend.settle(BOX)
         assert rows == []
-        monkeypatch.setattr(backend, "_rows", lambda filters: [])
         backend.remember(BOX, [Memory("m-1", "text")])
+        monkeypatch.setattr(backend, "_rows", lambda entities: [])
+        monkeypatch.setattr(
+            mem0, "wait_until", lambda found, what: base.wait_until(found, what, timeout_s=0.1)
+        )
         for _ in range(2):
-            with (
-                stamina.set_testing(True, attempts=2),
-                pytest.raises(BackendError, match="not listed") as late,
-            ):
+            with pytest.raises(BackendError, match="written last is not to be found") as late:
                 backend.settle(BOX)
             assert not late.value.permanent
 
@@ -242,7 +253,7 @@ class TestStore:
             def embed(self, texts: list[str]) -> Any:
                 return [SimpleNamespace(indices=np.array([1]), values=np.array([1.0])) for _ in texts]
 
-        mem0._bm25_encoder.cache_clear()
+        bm25_encoder.cache_clear()
         monkeypatch.setitem(sys.modules, "fastembed", SimpleNamespace(SparseTextEmbedding=Sparse))
         backend = open_mem0()
         plant(backend, *TEXTS)
@@ -253,17 +264,18 @@ class TestStore:
         def absent(name: str, **keywords: Any) -> None:
             raise ValueError("no such model on this machine")
 
-        mem0._bm25_encoder.cache_clear()
+        bm25_encoder.cache_clear()
         monkeypatch.setitem(sys.modules, "fastembed", SimpleNamespace(SparseTextEmbedding=absent))
         assert open_mem0().versions()["keyword_search"] == "off"
-        mem0._bm25_encoder.cache_clear()
+        bm25_encoder.cache_clear()
 
 
 def test_missing_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the extra the error is the command that installs it."""
+    """Without the package the error says how to get it, here or in an environment of its own."""
     monkeypatch.setitem(sys.modules, "mem0", None)
-    monkeypatch.setattr(mem0, "_vendor", mem0._vendor.__wrapped__)
-    with pytest.raises(BackendError, match="mem0 is not installed: make install EXTRAS=mem0") as raised:
+    monkeypatch.setattr(mem0, "vendor", vendor.__wrapped__)
+    advice = 'mem0 is not installed: make install EXTRAS=mem0, or give the backend package = "mem0ai==2.2.1"'
+    with pytest.raises(BackendError, match=advice) as raised:
         open_backend(BackendConfig("ours", "mem0"))
     assert raised.value.permanent
 
@@ -308,110 +320,59 @@ def test_it_keeps_to_itself(ending: str, tmp_path: Path) -> None:
     assert list(temporary.iterdir()) == []
 
 
-class Llm:
-    """An OpenAI-compatible chat server on loopback, which extracts what a test tells it to."""
-
-    def __init__(self) -> None:
-        self.requests: list[dict[str, Any]] = []
-        self.status = 200
-        self.facts: Callable[[str], list[str]] = lambda prompt: []
-        llm = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                llm.requests.append(body)
-                data = json.dumps(llm.answer(body)).encode()
-                self.send_response(llm.status)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *_: object) -> None:
-                """Quiet."""
-
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True).start()
-
-    @property
-    def config(self) -> dict[str, Any]:
-        url = f"http://127.0.0.1:{self.http.server_port}/v1"
-        return {"provider": "openai", "config": {"model": "tiny", "api_key": SECRET, "openai_base_url": url}}
-
-    def answer(self, body: dict[str, Any]) -> dict[str, Any]:
-        if self.status != 200:
-            return {"error": {"message": "not today"}}
-        facts = self.facts(body["messages"][-1]["content"])
-        content = json.dumps({"memory": [{"id": str(n), "text": fact} for n, fact in enumerate(facts)]})
-        return {
-            "id": "1",
-            "object": "chat.completion",
-            "created": 0,
-            "model": "tiny-001",
-            "choices": [
-                {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": content}}
-            ],
-            "usage": {"prompt_tokens": 100, "completion_tokens": 11, "total_tokens": 111},
-        }
-
-    def stop(self) -> None:
-        self.http.shutdown()
-        self.http.server_close()
+FACTS = {
+    "take the ferry": ["The ferry leaves at seven", "Anna sails to Bornholm"],
+    "allergic to peanuts": ["Anna is fond of peanuts"],
+    "live in Ystad": ["Anna lives in Ystad"],
+    "moved to Lund": ["Anna lives in Lund"],
+    "have a dog": ["Anna has a dog"],
+    "dog died": ["Anna has no dog"],
+}
+DECISIONS = {
+    "Anna lives in Lund": Decision("UPDATE", "Anna lives in Ystad"),
+    "Anna has no dog": Decision("DELETE", "Anna has a dog"),
+}
+PRICE = {"input": 2.0, "output": 8.0}
+SAID = {
+    "m-ferry": "I take the ferry to Bornholm at seven.",
+    "m-morning": "Good morning!",
+    "m-peanuts": "I am allergic to peanuts.",
+    "m-ystad": "I live in Ystad.",
+    "m-lund": "I moved to Lund.",
+    "m-dog": "I have a dog.",
+    "m-died": "My dog died.",
+}
 
 
 @pytest.fixture
-def llm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Llm]:
+def llm(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedLlm]:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv("OPENROUTER_API_KEY", raising=False)
-    llm = Llm()
-    yield llm
-    llm.stop()
-
-
-def _extracted(prompt: str) -> list[str]:
-    """Two facts from the message about the ferry, none from small talk."""
-    new = prompt[prompt.index("## New Messages") :]
-    return ["The ferry leaves at seven", "Anna sails to Bornholm"] if "ferry" in new else []
+    with ScriptedLlm(FACTS, DECISIONS) as llm:
+        yield llm
 
 
 class TestInfer:
-    def opened(self, open_mem0: Callable[..., Mem0], llm: Llm) -> Mem0:
-        backend = open_mem0(config={"llm": llm.config}, infer=True)
+    def opened(self, open_mem0: Callable[..., Mem0], llm: ScriptedLlm, **options: Any) -> Mem0:
+        backend = open_mem0(config={"llm": llm.llm}, infer=True, **options)
         backend.reset(BOX)
         return backend
 
-    def test_facts_carry_the_id_of_their_memory(self, open_mem0: Callable[..., Mem0], llm: Llm) -> None:
-        """What the model extracts is found in its words, under the id of what it was extracted from."""
-        llm.facts = _extracted
+    def test_nothing_of_it_can_be_amended(self, open_mem0: Callable[..., Mem0], llm: ScriptedLlm) -> None:
+        """Several facts may stand for one memory, so amending is not offered."""
         backend = self.opened(open_mem0, llm)
-        backend.remember(BOX, [Memory("m-0", "I take the ferry to Bornholm at seven.", domain="travel")])
-        backend.remember(BOX, [Memory("m-1", "Good morning!")])
-        hits = backend.recall(BOX, "When does the ferry leave?", 5).hits
-        assert {(hit.id, hit.text) for hit in hits} >= {("m-0", "The ferry leaves at seven")}
-        assert {hit.id for hit in hits} == {"m-0"}
-        assert hits[0].metadata["domain"] == "travel"
-        assert backend.count(BOX) == {"memories": 2}
+        assert backend.capabilities == {"forget", "forget_user", "count", "durable", "ids", "metadata"}
+        with pytest.raises(BackendError, match="does not declare 'amend'"):
+            backend.amend(BOX, "m-0", "text")
 
-    def test_what_it_costs_is_counted(self, open_mem0: Callable[..., Mem0], llm: Llm) -> None:
-        """Each remembered memory is a call of the model, with the tokens that the server counted."""
+    def test_without_a_price_money_is_nothing(self, open_mem0: Callable[..., Mem0], llm: ScriptedLlm) -> None:
+        """Calls and tokens are counted all the same, and remembering nothing costs nothing."""
         backend = self.opened(open_mem0, llm)
         assert backend.remember(BOX, [Memory(f"m-{n}", "Hello") for n in range(3)]) == Usage(3, 333)
         assert backend.remember(BOX, []) == Usage()
         assert len(llm.requests) == 3
 
-    def test_forgetting_takes_all_facts_of_a_memory(self, open_mem0: Callable[..., Mem0], llm: Llm) -> None:
-        """Forgetting what was said forgets every fact that was taken from it; amending is not offered."""
-        llm.facts = _extracted
-        backend = self.opened(open_mem0, llm)
-        backend.remember(BOX, [Memory("m-0", "I take the ferry to Bornholm at seven.")])
-        assert backend.capabilities == {"forget", "forget_user", "count", "durable", "ids", "metadata"}
-        with pytest.raises(BackendError, match="does not declare 'amend'"):
-            backend.amend(BOX, "m-0", "text")
-        backend.forget(BOX, ["m-0"])
-        assert backend.count(BOX) == {"memories": 0}
-
-    def test_model_and_prompt_are_versions(self, open_mem0: Callable[..., Mem0], llm: Llm) -> None:
+    def test_model_and_prompt_are_versions(self, open_mem0: Callable[..., Mem0], llm: ScriptedLlm) -> None:
         """A change of the extracting model, or of the vendor's prompt for it, shows in the fingerprint."""
         versions = self.opened(open_mem0, llm).versions()
         assert versions["llm.provider"] == "openai"
@@ -421,15 +382,172 @@ class TestInfer:
 
     @pytest.mark.parametrize(("status", "permanent"), [(401, True), (400, True), (429, False), (503, False)])
     def test_a_model_that_refuses(
-        self, open_mem0: Callable[..., Mem0], llm: Llm, status: int, permanent: bool
+        self, open_mem0: Callable[..., Mem0], llm: ScriptedLlm, status: int, permanent: bool
     ) -> None:
         """A refused key is permanent; a busy server is left to the runner's retries."""
         backend = self.opened(open_mem0, llm)
-        backend._memory.llm.client = backend._memory.llm.client.with_options(max_retries=0)
+        backend._memory.llm.client.max_retries = 0
         llm.status = status
         with pytest.raises(Exception, match="not today") as raised:
             backend.remember(BOX, [Memory("m-0", "I take the ferry.")])
         assert (isinstance(raised.value, BackendError) and raised.value.permanent) == permanent
+
+
+RELEASES = ("1.0.3", "2.0.20")
+"""One of each generation, and of each side of the faults that were mended."""
+
+
+def of_release(release: str, directory: Path | None = None, **options: Any) -> BackendConfig:
+    isolation = Isolation(f"mem0ai=={release}")
+    return BackendConfig(f"mem0-{release}", "mem0", options, directory=directory, isolation=isolation)
+
+
+@pytest.fixture(scope="module", params=RELEASES)
+def release(request: pytest.FixtureRequest) -> Iterator[tuple[str, Backend]]:
+    """A release in an environment and a process of its own."""
+    backend = open_backend(of_release(request.param))
+    yield request.param, backend
+    backend.close()
+
+
+class TestReleases:
+    """What a release does wrong must show, each as its users would meet it."""
+
+    def test_it_is_the_one_asked_for(self, release: tuple[str, Backend]) -> None:
+        """The release answers in its own version, and looks up nothing beyond this machine."""
+        version, backend = release
+        assert backend.versions()["mem0ai"] == version
+        declared = {"amend", "forget", "forget_user", "count", "deterministic", "ids", "metadata"}
+        assert backend.capabilities == declared
+        plant(backend, *TEXTS)
+        assert ids(backend, "When does the ferry leave?")[0] == "m-0"
+        assert "refused" not in backend.journal()
+
+    def test_forgetting_a_user_may_take_all_the_others(self, release: tuple[str, Backend]) -> None:
+        """Up to 1.0.5 the vendor's call for one user deletes every user's memories, everywhere."""
+        version, backend = release
+        other = replace(BOX, namespace="memtrend-test-2")
+        plant(backend, *TEXTS)
+        for scope in (BRUNO, other):
+            backend.remember(scope, [Memory("m-0", TEXTS[0])])
+        backend.forget_user(BOX)
+        backend.settle(BOX)
+        kept = {"1.0.3": 0, "2.0.20": 1}[version]
+        assert [backend.count(scope)["memories"] for scope in (BOX, other)] == [kept, kept]
+        backend.reset(other)
+
+    def test_a_change_may_lose_the_metadata(self, release: tuple[str, Backend]) -> None:
+        """Up to 2.0.0 an update loses what was planted beside the text; the id is told all the same, and
+        memtrend knows the memory as its own."""
+        version, backend = release
+        backend.reset(BOX)
+        backend.remember(BOX, [Memory("m/ü 1", TEXTS[1], domain="music", metadata={"paid": False})])
+        backend.amend(BOX, "m/ü 1", TEXTS[0])
+        [hit] = backend.recall(BOX, "When does the ferry leave?", 5).hits
+        left = {"1.0.3": {}, "2.0.20": {"user": "anna", "domain": "music", "paid": False}}[version]
+        assert (hit.id, hit.metadata) == ("m/ü 1", {"role": "user", **left})
+        backend.forget(BOX, ["m/ü 1"])
+        assert backend.count(BOX) == {"memories": 0}
+
+    def test_what_a_threshold_drops_is_missing(self, release: tuple[str, Backend]) -> None:
+        """Since 2.0 the vendor's default drops weak hits; before, k are returned."""
+        version, backend = release
+        plant(backend, *TEXTS)
+        found = {"1.0.3": {"m-0", "m-1", "m-2"}, "2.0.20": {"m-0", "m-2"}}[version]
+        assert set(ids(backend, "When does the ferry leave?", 3)) == found
+
+    def test_several_domains_may_be_refused(self, release: tuple[str, Backend]) -> None:
+        """From 1.0.0 to 1.0.6 the documented filter by a list is an error over the vendor's default store; one
+        domain works everywhere."""
+        version, backend = release
+        backend.reset(BOX)
+        for id, text in zip(("sea", "music", None), TEXTS, strict=True):
+            backend.remember(BOX, [Memory(f"m-{id}", text, domain=id)])
+        assert ids(backend, TEXTS[0]) == ["m-sea", "m-None"] + ["m-music"] * (version == "1.0.3")
+        one, several = (replace(BOX, domains=domains) for domains in (("sea",), ("sea", "music")))
+        assert ids(backend, TEXTS[0], scope=one) == ["m-sea"]
+        if version == "1.0.3":
+            with pytest.raises(BackendError, match="mem0 search") as raised:
+                backend.recall(several, TEXTS[0], 3)
+            assert raised.value.permanent
+        else:
+            assert ids(backend, TEXTS[0], scope=several) == ["m-sea"]
+
+    def test_what_was_changed_is_known_after_reopening(self, tmp_path: Path) -> None:
+        """A store on disk whose memories lost their metadata is still memtrend's, and can be emptied."""
+        backend = open_backend(of_release("1.0.3", tmp_path / "store"))
+        plant(backend, *TEXTS)
+        backend.amend(BOX, "m-1", "Flute lessons cost forty euros.")
+        backend.close()
+        backend = open_backend(of_release("1.0.3", tmp_path / "store"))
+        assert ids(backend, "Flute lessons cost forty euros.", 1) == ["m-1"]
+        backend.reset(BOX)
+        assert backend.count(BOX) == {"memories": 0}
+        backend.close()
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_extraction_is_the_vendor_s(version: str, llm: ScriptedLlm) -> None:
+    """What its model extracts is found in its words under the id of what it was taken from, right or wrong
+    or dropped; what contradicts is resolved up to 1.x, since then kept beside; each call is counted."""
+    config = {"config": {"llm": llm.llm}, "infer": True, "price": PRICE}
+    backend = open_backend(of_release(version, **config))
+    backend.reset(BOX)
+    used = [backend.remember(BOX, [Memory(id, text, domain="life")]) for id, text in SAID.items()]
+    backend.settle(BOX)
+    hits = backend.recall(BOX, "Anna lives in: has a dog, ferry leaves, sails, peanuts, no", 20).hits
+    backend.forget(BOX, ["m-ferry"])
+    left = backend.count(BOX)["memories"]
+    backend.close()
+
+    found = {(hit.id, hit.text) for hit in hits}
+    right_and_wrong = {
+        ("m-ferry", "The ferry leaves at seven"),
+        ("m-ferry", "Anna sails to Bornholm"),
+        ("m-peanuts", "Anna is fond of peanuts"),
+        ("m-lund", "Anna lives in Lund"),
+    }
+    contradicted = {
+        ("m-ystad", "Anna lives in Ystad"),
+        ("m-dog", "Anna has a dog"),
+        ("m-died", "Anna has no dog"),
+    }
+    decides = version == "1.0.3"
+    assert found == right_and_wrong | (set() if decides else contradicted)
+    assert {hit.metadata["domain"] for hit in hits} == {"life"}
+    assert left == len(found) - 2
+    for usage, id in zip(used, SAID, strict=True):
+        calls = 2 if decides and id != "m-morning" else 1
+        assert (usage.calls, usage.tokens) == (calls, calls * 111)
+        assert usage.money == pytest.approx(calls * (100 * 2.0 + 11 * 8.0) / 1e6)
+    assert len(llm.requests) == sum(usage.calls for usage in used)
+
+
+def test_an_embedder_of_its_own_is_asked(llm: ScriptedLlm, tmp_path: Path) -> None:
+    """Where the vendor's configuration names an embedder, its own client asks that one."""
+    backend = open_backend(of_release("1.0.3", tmp_path / "store", config={"embedder": llm.embedder}))
+    plant(backend, *TEXTS)
+    assert ids(backend, "Violin lessons cost", 1) == ["m-1"]
+    backend.close()
+    asked = [text for path, body in llm.requests if path == "/v1/embeddings" for text in body["input"]]
+    assert list(dict.fromkeys(asked)) == [*TEXTS, "Violin lessons cost"]
+
+
+@pytest.mark.parametrize(
+    ("section", "local"),
+    [
+        ({}, True),
+        ({"vector_store": {"provider": "qdrant", "config": {"path": "/somewhere"}}}, True),
+        ({"vector_store": {"provider": "qdrant", "config": {"host": "localhost", "port": 6333}}}, True),
+        ({"vector_store": {"provider": "qdrant", "config": {"url": "https://qdrant.example"}}}, False),
+        ({"llm": {"provider": "openai", "config": {"openai_base_url": "http://127.0.0.1:1/v1"}}}, True),
+        ({"llm": {"provider": "ollama", "config": {"ollama_base_url": "http://gpu-box:11434"}}}, False),
+        ({"embedder": {"provider": "openai", "config": {"api_key": "k"}}}, False),
+    ],
+)
+def test_it_knows_whether_it_stays_on_this_machine(section: dict[str, Any], local: bool) -> None:
+    """It is local where all that its configuration names is a path or a loopback address."""
+    assert is_local(BackendConfig("ours", "mem0", {"config": section})) == local
 
 
 def test_options_are_known_without_the_import() -> None:
