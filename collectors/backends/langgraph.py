@@ -299,7 +299,8 @@ def _connected(url: str) -> Any:
         return psycopg.connect(url, autocommit=True, connect_timeout=10)
     except psycopg.OperationalError as error:
         said = str(error).replace(str(secret), "***") if secret else str(error)
-        raise BackendError(f"PostgreSQL does not let us in: {said}") from None
+        refused = "authentication failed" in said  # no code tells it from a server that is not up yet
+        raise BackendError(f"PostgreSQL does not let us in: {said}", permanent=refused) from None
 
 
 def _parsed(config: BackendConfig) -> _Options:

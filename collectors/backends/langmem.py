@@ -146,8 +146,10 @@ class LangMem(Backend):
             return [(*user, label(domain), *within) for domain in scope.domains]
         if scope.session is None:
             return [user]
-        # Only the store can tell which domains there are; the tools cannot.
-        return list(self._store.list_namespaces(prefix=user, suffix=(label(scope.session),), limit=ALL_ROWS))
+        # Only the store can tell which domains there are. It takes a `*` in what it is asked for anything.
+        session = label(scope.session)
+        listed = self._store.list_namespaces(prefix=user, suffix=(session,), limit=ALL_ROWS)
+        return [place for place in listed if (*place[:2], place[-1]) == (*user, session)]
 
     def _delete(self, namespace: str, names: Sequence[tuple[str, str]]) -> None:
         for name in names:
