@@ -80,7 +80,8 @@ def _measured(side: Callable[[Suite, Path], Callable[[], str]], suite: Suite) ->
 
 
 def _run(suite: Suite, folder: Path) -> Callable[[], str]:
-    from collectors.runner import RunLimits, RunPlan, run
+    from collectors.plans import RunLimits, RunPlan
+    from collectors.runner import run
     from store import (
         queries,
         verdicts,  # noqa: F401  which the runner loads when a run ends, and would load within the clock

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from collectors.backend import BACKENDS, OPTIONS, BackendConfig, Isolation
 from collectors.embedding import LOCAL
+from collectors.plans import Confirm, RunLimits, RunPlan
 from collectors.record import suite_record
-from collectors.runner import Confirm, RunLimits, RunPlan
 from collectors.suite import SHIPPED, Suite, SuiteConfig, SuiteError, load
 from store import writes
 from store.database import Database

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from collectors.configured import plan, suite_bars
 from collectors.environment import git_revision
 from collectors.pairs import Todo
+from collectors.plans import RunPlan
 from collectors.process import Stop
-from collectors.runner import RunPlan
 from collectors.runs import run_all
 from store import portable, queries, writes
 from store.baselines import Decision

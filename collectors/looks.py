@@ -6,7 +6,7 @@ import threading
 
 from collectors import runner
 from collectors.configured import plan
-from collectors.runner import look_at
+from collectors.plans import look_at
 from store import queries
 from store.database import Database
 from store.errors import StoreError

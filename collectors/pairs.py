@@ -11,7 +11,7 @@ from collectors import runner
 from collectors.calls import Stopped
 from collectors.configured import backend_names, plan, suite_names
 from collectors.lease import InstanceBusy
-from collectors.runner import Progress, RunOutcome, RunPlan
+from collectors.plans import Progress, RunOutcome, RunPlan
 from store import queries, verdict_words
 from store.database import Database
 from store.errors import StoreError

@@ -16,8 +16,8 @@ from rich.progress import Progress as Bar
 from collectors.configured import plan, suite_names
 from collectors.lease import release_those_of_the_dead
 from collectors.pairs import Done, Todo, run_todo, told
+from collectors.plans import Progress, RunPlan, look_at
 from collectors.process import INTERRUPTED, Stop
-from collectors.runner import Progress, RunPlan, look_at
 from collectors.scorers import SCORER_VERSION
 from store import queries
 from store.database import Database

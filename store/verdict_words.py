@@ -156,8 +156,7 @@ def control(content: Content) -> str:
 
 def is_shared(content: Content) -> bool:
     """Whether what fell, fell on the control as well."""
-    found = content.get("control")
-    return bool(found) and found["cause"] == "shared"
+    return (content.get("control") or {}).get("cause") == "shared"
 
 
 def _unread(found: Content) -> str:

@@ -8,8 +8,8 @@ from pathlib import Path
 from collectors.lint import lint
 from collectors.lint.floors import on_floors
 from collectors.lint.rules import RULES_VERSION
+from collectors.plans import RunPlan
 from collectors.record import suite_record
-from collectors.runner import RunPlan
 from collectors.suite import Suite
 from store import queries, writes
 from store.database import Database

@@ -210,11 +210,10 @@ def _said(connection: Connection, run_ids: Sequence[int]) -> dict[int, Said]:
     said = m.verdict.c
     query = sa.select(said.run_id, said.verdict, said.stage, said.content).order_by(said.id)
     rows = connection.execute(query.where(said.run_id.in_(run_ids)))
-    return {row.run_id: Said(row.verdict, row.stage, _why(row)) for row in rows}
+    return {row.run_id: Said(row.verdict, row.stage, _why(row.verdict, row.content)) for row in rows}
 
 
-def _why(row: sa.Row[Any]) -> str | None:
-    if row.verdict != "cannot_tell":
+def _why(verdict: str, content: Mapping[str, Any]) -> str | None:
+    if verdict != "cannot_tell":
         return None
-    untaken: str | None = row.content.get("untaken")
-    return row.content["reason"] or untaken or "a suspicion that was not looked at again"
+    return content["reason"] or content.get("untaken") or "a suspicion that was not looked at again"

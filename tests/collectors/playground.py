@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from collectors.backend import BackendConfig
-from collectors.runner import RunLimits, RunPlan, run
+from collectors.plans import RunLimits, RunPlan
+from collectors.runner import run
 from collectors.suite import Suite, SuiteConfig, load
 from store import queries
 from store.database import open_database

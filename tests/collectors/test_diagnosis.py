@@ -4,7 +4,8 @@ import pytest
 
 from collectors.backend import BackendConfig
 from collectors.calls import Instance
-from collectors.runner import RunLimits, run
+from collectors.plans import RunLimits
+from collectors.runner import run
 from collectors.scenario import CallLimits, play
 from store import queries
 from tests.collectors.odd_backends import ODD

@@ -6,7 +6,8 @@ import io
 import pytest
 
 from collectors.export import write_csv
-from collectors.runner import RunLimits, run
+from collectors.plans import RunLimits
+from collectors.runner import run
 from store import queries
 from tests.collectors.playground import case, cases, plan, results, suite
 

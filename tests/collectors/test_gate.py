@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from collectors import runner
+from collectors import arm
 from store import portable, queries
 from store.hiding import HIDDEN
 from tests.collectors.playground import KEYS, case, opened, project, soon, write_suite
@@ -324,7 +324,7 @@ def test_a_file_of_another_scorer(mine, monkeypatch):
     is written anew, of five trials, and the next gate passes. What fails its bar renews nothing."""
     file = mine.folder / "base.json"
     mine.gate("--baseline", "base.json")
-    monkeypatch.setattr(runner, "SCORER_VERSION", "next")
+    monkeypatch.setattr(arm, "SCORER_VERSION", "next")
     before = file.read_text()
     assert mine.gate("--baseline", "base.json")[0] == 3
     mine.set(lost=" key", bars="{ pass = 0.9 }")

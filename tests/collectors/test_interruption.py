@@ -11,10 +11,11 @@ from dataclasses import replace
 
 import pytest
 
-from collectors import calls, lease, runner
+from collectors import arm, calls, lease
 from collectors.calls import Stopped
 from collectors.lease import InstanceBusy
-from collectors.runner import RunLimits, run
+from collectors.plans import RunLimits
+from collectors.runner import run
 from store import queries, writes
 from store.database import open_database
 from store.errors import StoreError
@@ -52,7 +53,7 @@ def notes(tmp_path):
 def quick(monkeypatch):
     monkeypatch.setattr(lease, "POLL_S", 0.02)
     monkeypatch.setattr(calls, "GRACE_S", 0.2)
-    monkeypatch.setattr(runner, "GRACE_S", 0.2)
+    monkeypatch.setattr(arm, "GRACE_S", 0.2)
 
 
 def stop_after(done, stop):

@@ -8,7 +8,8 @@ import pytest
 from collectors.backend import BackendConfig
 from collectors.configured import configured
 from collectors.looks import take_look
-from collectors.runner import Confirm, run
+from collectors.plans import Confirm
+from collectors.runner import run
 from collectors.runs import NothingToResume, interrupted
 from store import queries
 from store.errors import StoreError

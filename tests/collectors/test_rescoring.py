@@ -9,8 +9,9 @@ import pytest
 import sqlalchemy as sa
 
 from collectors import matching, rescoring, scorers
+from collectors.plans import RunPlan
 from collectors.rescoring import rescore, runs_of_older_scorers
-from collectors.runner import RunPlan, run
+from collectors.runner import run
 from store import models as m
 from store import queries
 from store.database import Database

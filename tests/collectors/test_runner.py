@@ -10,8 +10,9 @@ from itertools import pairwise
 import pytest
 
 from collectors.lease import InstanceBusy
+from collectors.plans import RunLimits
 from collectors.rescoring import rescore
-from collectors.runner import RunLimits, run
+from collectors.runner import run
 from collectors.scenario import Played
 from store import models as m
 from store import queries

@@ -3,7 +3,7 @@
 import pytest
 
 from collectors import runs
-from collectors.runner import Progress
+from collectors.plans import Progress
 
 
 @pytest.fixture

@@ -1,0 +1,112 @@
+"""What to run, how far it has come, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from collectors.backend import BackendConfig
+from collectors.suite import Suite
+from store import queries
+from store.evidence import Verdict
+from store.portable import Against
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """`max_error_rate`: share of the cases that may go unanswered before a run is invalid; `concurrency`:
+    scenarios at once, for a backend that allows it; `max_diagnoses`: lost probes asked again, a run."""
+
+    timeout_s: float = 30.0
+    attempts: int = 3
+    max_error_rate: float = 0.1
+    concurrency: int = 4
+    max_diagnoses: int = 50
+
+
+class Confirm(NamedTuple):
+    """How a suspicion is looked at again, at once: by so many trials, unless they would cost more than
+    `max_cost` USD."""
+
+    trials: int = 3
+    max_cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """What to run. `subset` names the tag by which the suite was narrowed, '' for the whole of it; `owner`
+    is the backend's, and so the run's; `looks_at` is the run whose questions are asked once more, `repeats`
+    the one that this one makes a calibration with;
+    `against` is what a run is held against in place of its baseline in the record;
+    `public_config` is the backend's configuration with its secrets hidden; `control` is the frozen release
+    that runs beside it, under a name of its own."""
+
+    suite: Suite
+    backend: BackendConfig
+    trials: int = 1
+    trigger: str = "cli"
+    subset: str = ""
+    meta: Mapping[str, str] = field(default_factory=dict)
+    owner: str = "default"
+    suite_owner: str = "default"
+    confirm: Confirm = Confirm()  # noqa: RUF009
+    against: Against | None = None
+    looks_at: int | None = None
+    repeats: int | None = None
+    limits: RunLimits = field(default_factory=RunLimits)
+    public_config: Mapping[str, Any] = field(default_factory=dict)
+    control: BackendConfig | None = None
+
+
+class Progress(NamedTuple):
+    """Cases answered so far, of cases x trials; those of a control count too."""
+
+    run_id: int
+    suite: str
+    backend: str
+    done: int
+    total: int
+    errors: int
+
+
+class RunOutcome(NamedTuple):
+    """How a run ended: whole, invalid (too many errors), void (the adapter is broken), interrupted. `verdict`
+    of a whole run of the whole suite, after the looks taken at once."""
+
+    run_id: int
+    status: str
+    reason: str | None = None
+    verdict: Verdict | None = None
+
+
+def look_at(plan: RunPlan, run_id: int) -> RunPlan:
+    """The same questions once more, in fresh trials; what was diagnosed once is not diagnosed again."""
+    return replace(
+        plan,
+        trials=plan.confirm.trials,
+        trigger=queries.look_trigger(run_id),
+        subset=queries.CONFIRM,
+        looks_at=run_id,
+        limits=replace(plan.limits, max_diagnoses=0),
+    )
+
+
+def beside(plan: RunPlan) -> list[RunPlan]:
+    """The plan of the control, if the run has one. Runs of a part have none, nor have those of an index that
+    stands, since two releases never share a store. Why a frozen release lost a case, nobody asks."""
+    if plan.control is None or plan.subset or plan.suite.standing:
+        return []
+    frozen = replace(plan, backend=plan.control, control=None, public_config=_public(plan, plan.control))
+    return [replace(frozen, against=None, limits=replace(plan.limits, max_diagnoses=0))]
+
+
+def _public(plan: RunPlan, control: BackendConfig) -> Mapping[str, Any]:
+    kept = {name: value for name, value in plan.public_config.items() if name != "control"}
+    package = {"package": control.isolation.package} if control.isolation else {}
+    return {**kept, "type": control.type, **package}
+
+
+def release(control: BackendConfig) -> str:
+    """What a control is known by: nights of the same one are put together."""
+    return control.isolation.package if control.isolation else control.type
