@@ -305,10 +305,11 @@ def _connected(url: str) -> Any:
 
 def _parsed(config: BackendConfig) -> _Options:
     known = [option.name for option in fields(_Options)]
-    if unknown := sorted(config.options.keys() - set(known)):
+    given = {name: _revealed(value) for name, value in config.options.items() if value}
+    if unknown := sorted(given.keys() - set(known)):
         faults = [f"unknown option {name!r}; known: {', '.join(known)}" for name in unknown]
         raise BackendError(f"backend {config.name}: {'; '.join(faults)}", permanent=True)
-    options = _Options(**{name: _revealed(value) for name, value in config.options.items()})
+    options = _Options(**given)
     faults = [f"index.{name} is memtrend's to set" for name in sorted(OURS_IN_INDEX & options.index.keys())]
     if options.store not in STORES:
         faults.append(f"unknown store {options.store!r}; known: {', '.join(STORES)}")
