@@ -68,6 +68,7 @@ def is_here(host: Any) -> bool:
         address = ip_address(name.partition("%")[0])
     except ValueError:
         return False
+    address = getattr(address, "ipv4_mapped", None) or address
     return address.is_loopback or address.is_unspecified
 
 

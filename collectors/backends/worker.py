@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 import threading
 import traceback
@@ -36,7 +37,7 @@ from collectors.packages import environment
 from collectors.timing import Timed, timed
 from collectors.wire import PROTOCOL, from_recall, from_usage, receive, send, to_memory, to_scope
 
-CLOSING_S = 5.0
+CLOSING_S = 3.0
 """How long a worker without a collector may take to close its store."""
 
 
@@ -71,7 +72,14 @@ def _listen(questions: IO[bytes], waiting: SimpleQueue[dict[str, Any] | None], s
         waiting.put(message)
     waiting.put(None)
     threading.Event().wait(2 * CLOSING_S)
+    _end(scratch)
+
+
+def _end(scratch: str) -> None:
+    """With all that was started here, and without the endings that an SDK hangs on the interpreter."""
     shutil.rmtree(scratch, ignore_errors=True)
+    if os.getpgrp() == os.getpid():
+        os.killpg(os.getpgrp(), signal.SIGKILL)
     os._exit(0)
 
 
@@ -124,13 +132,12 @@ class _Worker:
         return made._replace(value=_TOLD.get(call, _as_it_is)(made.value))
 
     def leave(self) -> None:
-        """Without the endings that an SDK hangs on the interpreter: they may hang, and print."""
+        """The store is closed, unless that takes too long."""
         if self._backend is not None:
             closing = threading.Thread(target=self._backend.close, daemon=True)
             closing.start()
             closing.join(CLOSING_S)
-        shutil.rmtree(self._hello["scratch"], ignore_errors=True)
-        os._exit(0)
+        _end(self._hello["scratch"])
 
 
 def _as_it_is(value: Any) -> Any:

@@ -1,0 +1,326 @@
+"""A backend in an environment of its own answers as it would in process, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from pydantic import SecretStr
+
+from collectors.backend import Backend, BackendConfig, BackendError, BackendGone, Isolation, open_backend
+from collectors.backends.isolated import Isolated
+from collectors.calls import Instance
+from collectors.contract import adapter_checks
+from collectors.scenario import CallLimits, play
+from collectors.suite import SHIPPED, Expectation, Memory, Plant, Probe, Scenario, Scope, load
+from collectors.timing import timed
+from tests.collectors.backends.odd_releases import ODD
+
+ROOT = Path(__file__).parents[3]
+BOX = Scope("memtrend-test-1", "anna")
+SMALL = Isolation("six==1.17.0")
+FERRY = Memory("m-1", "The ferry leaves at seven.", metadata={"nested": {"deep": [1, None, "ł\ud800"]}})
+
+
+@pytest.fixture
+def isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Backend]]:
+    """Opens a backend in a small environment, its scratch in the folder of the test; at the end nothing of it
+    is left, neither process nor folder."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    monkeypatch.chdir(ROOT)
+    opened: list[Backend] = []
+
+    def open(type: str, *, isolation: Isolation = SMALL, **options: Any) -> Backend:
+        kind = type if type[0].islower() else ODD + type
+        opened.append(open_backend(BackendConfig("ours", kind, options, isolation=isolation)))
+        return opened[-1]
+
+    yield open
+    for backend in opened:
+        backend.abandon()
+    assert list(scratch.iterdir()) == []
+
+
+def planted(backend: Backend, *memories: Memory) -> Backend:
+    backend.reset(BOX)
+    backend.remember(BOX, memories or [FERRY])
+    backend.settle(BOX)
+    return backend
+
+
+def worker_of(backend: Backend) -> psutil.Process:
+    assert isinstance(backend, Isolated)
+    return psutil.Process(backend._process.pid)
+
+
+def gone(process: psutil.Process, within_s: float = 20.0) -> bool:
+    return process in psutil.wait_procs([process], timeout=within_s)[0]
+
+
+def children_of(process: psutil.Process, wanted: int) -> list[psutil.Process]:
+    while len(found := process.children()) < wanted:
+        time.sleep(0.02)
+    return found
+
+
+class TestAnswers:
+    def test_as_in_process(self, isolated: Callable[..., Backend], tmp_path: Path) -> None:
+        """The same hits in the same order, with scores equal to 1e-6, texts and metadata to the letter."""
+        memories = [memory for step in load(SHIPPED["golden"]).scenarios[0].steps if isinstance(step, Plant)
+                    for memory in step.memories]  # fmt: skip
+        here, there = open_backend(BackendConfig("here", "keyword")), isolated("keyword")
+        for backend in (here, there):
+            planted(backend, *memories)
+        for probe in load(SHIPPED["golden"]).scenarios[0].probes:
+            expected, found = (backend.recall(BOX, probe.query, 10).hits for backend in (here, there))
+            assert [(hit.id, hit.text, hit.metadata) for hit in found] == [
+                (hit.id, hit.text, hit.metadata) for hit in expected
+            ]
+            assert [hit.score for hit in found] == pytest.approx([hit.score for hit in expected], abs=1e-6)
+        assert there.count(BOX) == here.count(BOX)
+        assert (there.capabilities, there.legs) == (here.capabilities, here.legs)
+
+    def test_its_adapter_is_whole(self, isolated: Callable[..., Backend]) -> None:
+        """The checks made before every run pass over the pipe."""
+        assert [
+            check for check in adapter_checks(isolated("keyword"), "memtrend-check") if not check.ok
+        ] == []
+
+    def test_any_text_survives(self, isolated: Callable[..., Backend]) -> None:
+        """Control characters and line separators, in text and id, both ways."""
+        text, id = "a\nb\r\0\x1f\u2028\U0001f980", "m \r\n\0"
+        backend = planted(isolated("Shelf", lost="none"), Memory(id, text))
+        [hit] = backend.recall(BOX, text, 5).hits
+        assert (hit.id, hit.text) == (id, text)
+
+    def test_what_json_has_no_word_for(self, isolated: Callable[..., Backend]) -> None:
+        """An infinite score comes back as it is, other values as their text."""
+        [hit] = planted(isolated("Exotic")).recall(BOX, "ferry", 5).hits
+        assert (hit.text, hit.score) == ("café \ud800 \0 \u2028", float("inf"))
+        assert hit.metadata == {"at": "{1, 2}", "raw": "b'\\xff'"}
+
+    def test_declares_what_the_adapter_does(self, isolated: Callable[..., Backend]) -> None:
+        """No less and no more, but for `concurrent`: a pipe is asked one thing after the other."""
+        backend = isolated("Shelf")
+        assert backend.capabilities == {"ids", "count", "forget"}
+        with pytest.raises(BackendError, match="does not declare 'amend'"):
+            backend.amend(BOX, "m-1", "other")
+
+    def test_usage_travels(self, isolated: Callable[..., Backend]) -> None:
+        """Calls, tokens and money of planting come back whole."""
+        backend = isolated("Shelf")
+        backend.reset(BOX)
+        used = backend.remember(BOX, [FERRY, FERRY])
+        assert (used.calls, used.tokens, used.money) == (1, 20, 0.001)
+
+
+class TestTime:
+    def test_is_the_worker_s(self, isolated: Callable[..., Backend]) -> None:
+        """A latency is taken where the call is made: what the pipe adds is no part of it."""
+        backend = planted(isolated("Slow"))
+        started = time.perf_counter()
+        ms = timed(lambda: backend.recall(BOX, "ferry", 5)).ms
+        assert 300 <= ms < (time.perf_counter() - started) * 1000
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("query", "said", "permanent"),
+        [
+            ("bug", "TypeError: recall() got an unexpected keyword", True),
+            ("network", "ConnectionError: reset by peer", False),
+            ("permanent", "the key was refused", True),
+            ("passing", "try again later", False),
+            ("exit", "SystemExit: 3", True),
+        ],
+    )
+    def test_are_told_as_the_adapter_does(
+        self, isolated: Callable[..., Backend], query: str, said: str, permanent: bool
+    ) -> None:
+        """With kind and message, and whether asking again may help; the worker lives on."""
+        backend = planted(isolated("Raises"))
+        with pytest.raises(BackendError) as raised:
+            backend.recall(BOX, query, 5)
+        assert (str(raised.value), raised.value.permanent) == (said, permanent)
+        assert not isinstance(raised.value, BackendGone)
+        assert backend.count(BOX) == {"memories": 1}
+
+    def test_what_no_adapter_may_return(self, isolated: Callable[..., Backend]) -> None:
+        """Wrong types are told as the adapter's fault."""
+        backend = isolated("Strange")
+        backend.reset(BOX)
+        with pytest.raises(BackendError, match=r"Strange\.remember is dict"):
+            backend.remember(BOX, [FERRY])
+        with pytest.raises(BackendError, match=r"Strange\.recall"):
+            backend.recall(BOX, "ferry", 5)
+
+    def test_an_adapter_that_does_not_open(self, isolated: Callable[..., Backend]) -> None:
+        """Says why, as it does in process, and its worker is gone."""
+        before = {child.pid for child in psutil.Process().children()}
+        with pytest.raises(BackendError, match="keyword takes no path") as raised:
+            isolated("keyword", path="somewhere")
+        assert raised.value.permanent
+        assert {child.pid for child in psutil.Process().children()} == before
+
+    def test_a_missing_sdk(self, isolated: Callable[..., Backend]) -> None:
+        """An environment without the adapter's package is told in words."""
+        with pytest.raises(BackendError, match="mem0"):
+            isolated("mem0")
+
+    def test_no_secret_is_told(self, isolated: Callable[..., Backend]) -> None:
+        """A secret reaches the adapter in the clear, and stands in no command line and no environment."""
+        backend = isolated("Shelf", journal=SecretStr("/dev/null"))
+        planted(backend)
+        process = worker_of(backend)
+        assert "/dev/null" not in " ".join([*process.cmdline(), *process.environ().values()])
+
+
+class TestPrinting:
+    def test_is_kept_and_spoils_no_answer(self, isolated: Callable[..., Backend]) -> None:
+        """What is printed, by whomever, goes to the journal: its beginning and its end."""
+        backend = planted(isolated("Chats"))
+        assert [hit.id for hit in backend.recall(BOX, "ferry", 5).hits] == ["m-1"]
+        backend.close()
+        told = backend.journal()
+        for said in ("print() was here", "so was C", "and a child", "the end of it"):
+            assert said in told
+        assert len(told) < 40_000
+
+    def test_tracebacks_too(self, isolated: Callable[..., Backend]) -> None:
+        """Where an adapter failed is in the journal, though the answer has one line."""
+        backend = planted(isolated("Raises"))
+        with pytest.raises(BackendError):
+            backend.recall(BOX, "bug", 5)
+        backend.close()
+        assert "odd_releases.py" in backend.journal()
+
+
+class TestDeath:
+    def test_of_a_worker_is_told(self, isolated: Callable[..., Backend]) -> None:
+        """By what it died of and what it said last; the handle is gone for good."""
+        backend = planted(isolated("Crashes"))
+        with pytest.raises(BackendGone, match=r"worker of six==1\.17\.0 was ended by SIGSEGV: .+"):
+            backend.recall(BOX, "crash", 5)
+        with pytest.raises(BackendGone):
+            backend.recall(BOX, "ferry", 5)
+        assert "about to read a null pointer" in backend.journal()
+
+    def test_costs_the_cases_of_its_scenario(self, isolated: Callable[..., Backend]) -> None:
+        """What was not answered yet is an error, never a number; the next scenario has a new worker."""
+        instance = Instance(BackendConfig("ours", f"{ODD}Crashes", isolation=SMALL))
+        probes = [
+            Probe(f"case-{n}", query, (Expectation("any", ids=("m-1",)),))
+            for n, query in enumerate(["ferry", "crash", "ferry"])
+        ]
+        scenario = Scenario("s", (Plant((FERRY,)), *probes))
+        try:
+            for attempt in range(2):
+                played = play(instance, scenario, f"memtrend-test-{attempt}", CallLimits(20.0, 3, 0))
+                first, *rest = [answer.observation.error for answer in played.answers]
+                assert first is None
+                assert all(error and "was ended by SIGSEGV" in error for error in rest)
+        finally:
+            instance.close()
+
+    def test_a_call_that_hangs_is_left(self, isolated: Callable[..., Backend]) -> None:
+        """After a timeout the worker is killed, with the child it waits for."""
+        instance = Instance(BackendConfig("ours", f"{ODD}Hangs", isolation=SMALL))
+        probe = Probe("case-1", "hang", (Expectation("any", ids=("m-1",)),))
+        backend = instance.handle()
+        played = play(instance, Scenario("s", (Plant((FERRY,)), probe)), BOX.namespace, CallLimits(2.0, 1, 0))
+        instance.close()
+        assert [answer.observation.error for answer in played.answers] == ["no answer within 2 s"]
+        assert not psutil.pid_exists(backend._process.pid)  # type: ignore[attr-defined]
+        assert not [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["/bin/sleep", "600"]]
+
+    def test_of_the_collector(self, tmp_path: Path) -> None:
+        """Killed without warning in the middle of a call, it leaves no worker and no folder."""
+        program = textwrap.dedent(f"""
+            import sys
+            from collectors.backend import *
+            from collectors.suite import Memory, Scope
+            backend = open_backend(BackendConfig("ours", "{ODD}Hangs", isolation=Isolation("six==1.17.0")))
+            backend.reset(Scope("memtrend-1"))
+            print(backend._process.pid, flush=True)
+            backend.recall(Scope("memtrend-1"), sys.argv[1], 5)
+        """)
+        for query in ("hang", "ferry"):
+            scratch = tmp_path / query
+            scratch.mkdir()
+            collector = subprocess.Popen(
+                [sys.executable, "-c", program, query],
+                stdout=subprocess.PIPE,
+                cwd=ROOT,
+                env={**os.environ, "TMPDIR": str(scratch)},
+                text=True,
+            )
+            assert collector.stdout
+            with collector:
+                worker = psutil.Process(int(collector.stdout.readline()))
+                children = children_of(worker, 1 if query == "hang" else 0)
+                collector.send_signal(signal.SIGKILL)
+            assert gone(worker)
+            assert not any(child.is_running() for child in children)
+            assert list(scratch.iterdir()) == []
+
+    def test_what_both_left_behind_is_swept(self, isolated: Callable[..., Backend], tmp_path: Path) -> None:
+        """A folder whose collector and worker were both killed goes when the next worker starts."""
+        dead = subprocess.Popen([sys.executable, "-c", ""])
+        dead.wait()
+        left = tmp_path / "scratch" / f"memtrend-worker-{dead.pid}-abc"
+        mine = tmp_path / "scratch" / f"memtrend-worker-{os.getpid()}-abc"
+        left.mkdir()
+        mine.mkdir()
+        isolated("keyword").close()
+        assert not left.exists()
+        assert mine.exists()
+        mine.rmdir()
+
+
+class TestEnvironment:
+    def test_is_the_worker_s(self, isolated: Callable[..., Backend]) -> None:
+        """Packages and Python are those that the backend runs with, and none of memtrend's."""
+        told = isolated("keyword").environment()
+        assert told is not None
+        assert told["packages"] == {"six": "1.17.0"}
+        assert told["of_backend"] == {"six": {}}
+
+    def test_of_another_python(self, isolated: Callable[..., Backend]) -> None:
+        """A Python by its path is the one that answers."""
+        system = Path("/usr/bin/python3")
+        if not system.exists():
+            pytest.skip("this machine has no Python of the system's")
+        said = subprocess.run([system, "-V"], capture_output=True, text=True, check=True).stdout
+        backend = isolated("keyword", isolation=Isolation("six==1.17.0", python=str(system)))
+        told = backend.environment()
+        assert told is not None
+        assert f"Python {told['python']}" == said.strip()
+
+    def test_home_and_temporary_folder_are_its_own(self, isolated: Callable[..., Backend]) -> None:
+        """What an SDK writes into the home of its user goes with the worker; ours are not told to it."""
+        environ = worker_of(isolated("keyword")).environ()
+        assert Path(environ["HOME"]).name.startswith("memtrend-worker-")
+        assert environ["TMPDIR"] == environ["HOME"]
+        assert not [name for name in environ if name.startswith(("MEMTREND_", "PYTHONPATH"))]
+
+
+def test_a_run_keeps_it_all(tmp_path: Path, ask: Callable[..., Any]) -> None:
+    """The command line runs a release, and the record has its environment, its journal, its latencies."""
+    (tmp_path / "memtrend.toml").write_text(
+        '[backends.ours]\ntype = "keyword"\npackage = "six==1.17.0"\n', encoding="utf-8"
+    )
+    done = ask(tmp_path, "run", "--suite", "smoke", "--json")
+    [run] = json.loads(done.stdout)["runs"]
+    assert (done.returncode, run["status"]) == (0, "whole")
