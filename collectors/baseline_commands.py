@@ -14,6 +14,7 @@ from collectors.commands import Json, author, database, print_json, say, setting
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from collectors.plans import RunPlan
     from store.baselines import Action, Baseline, Decision
     from store.database import Database
     from store.settings import Settings
@@ -61,7 +62,7 @@ def prime(
     names = _series(of, suite, backend)
     with database(of) as db, stop_on_signals(ONCE_MORE) as stop, redirect_stdout(sys.stderr):
         todo = doing.planned(of, [names[0]], [names[1]], trials=trials, trigger=queries.PRIME)
-        say(_cost(db, todo[0].plan.suite, names[1], trials))
+        say(_cost(db, todo[0].plan))
         code = doing.exit_code(doing.run_all(db, todo, stop), stop)
     if code == 0:
         with database(of) as db:
@@ -175,9 +176,13 @@ def import_file(
 
 
 def _series(of: Settings, suite: str | None, backend: str | None) -> tuple[str, str]:
-    from collectors.configured import backend_names, suite_names
+    """A control has a series of its own, which is to be asked for by name."""
+    from collectors.configured import backend_names, control_names, suite_names
 
-    return only_one(suite, suite_names(of), "suite"), only_one(backend, backend_names(of), "backend")
+    named = only_one(suite, suite_names(of), "suite")
+    if backend is not None and backend in control_names(of).values():
+        return named, backend
+    return named, only_one(backend, backend_names(of), "backend")
 
 
 def _decide(action: Action, runs: list[int], reason: str, json: bool) -> None:
@@ -191,12 +196,15 @@ def _decide(action: Action, runs: list[int], reason: str, json: bool) -> None:
         _told(db, first.suite, first.backend, json)
 
 
-def _cost(db: Database, suite: Any, backend: str, trials: int) -> str:
+def _cost(db: Database, plan: RunPlan) -> str:
     from collectors.lint.cost import cost, estimate
+    from collectors.plans import beside
     from store import queries
 
-    of_one = cost(suite)
-    said = f"{trials} trials of {suite.name} on {backend}: {trials * of_one.calls} calls"
+    suite, backend, of_one = plan.suite, plan.backend.name, cost(plan.suite)
+    control = [one.backend.name for one in beside(plan)]
+    trials, on = plan.trials * (1 + len(control)), " and ".join([backend, *control])
+    said = f"{plan.trials} trials of {suite.name} on {on}: {trials * of_one.calls} calls"
     measured = next((row for row in queries.last_costs(db) if row.backend == backend), None)
     if measured is None:
         return f"{said}; what a call costs was not measured yet"

@@ -15,7 +15,7 @@ from collectors.suite import SHIPPED, Suite, SuiteConfig, SuiteError, load
 from store import writes
 from store.database import Database
 from store.sections import BackendSection
-from store.settings import Settings, check_names, load_settings, public
+from store.settings import Settings, SettingsError, check_names, load_settings, public
 
 
 def configured(path: Path | None = None) -> Settings:
@@ -23,6 +23,7 @@ def configured(path: Path | None = None) -> Settings:
     Raises `SettingsError`."""
     settings = load_settings(path)
     check_names(settings, known_types=OPTIONS, known_suites=SHIPPED, known_embedders=LOCAL)
+    _refuse_taken_names(settings)
     _find_adapters_beside(settings.source)
     return settings
 
@@ -33,6 +34,18 @@ def _find_adapters_beside(source: Path | None) -> None:
         sys.path.append(str(source.parent))
 
 
+def _refuse_taken_names(settings: Settings) -> None:
+    """A control is known by a name of its own, which no backend may have."""
+    taken = [
+        f"{settings.source}: backends.{name}.control: the control is called {control}, and so is another "
+        "backend; give one of the two another name"
+        for name, control in control_names(settings).items()
+        if control in settings.backends
+    ]
+    if taken:
+        raise SettingsError("\n".join(taken))
+
+
 def suite_names(settings: Settings) -> list[str]:
     """The team's own first, then those we ship; a suite of the team's may take a shipped one's name."""
     return list(dict.fromkeys([*settings.suites, *SHIPPED]))
@@ -40,6 +53,11 @@ def suite_names(settings: Settings) -> list[str]:
 
 def backend_names(settings: Settings) -> list[str]:
     return list(settings.backends)
+
+
+def control_names(settings: Settings) -> Mapping[str, str]:
+    """Backend -> the name of its control, where it has one."""
+    return {name: f"{name}-control" for name, section in settings.backends.items() if section.control}
 
 
 def suite_config(settings: Settings, name: str) -> SuiteConfig:
@@ -98,6 +116,18 @@ def _isolation(settings: Settings, section: BackendSection) -> Isolation | None:
     return Isolation(section.package, tuple(section.with_), section.python or "", home)
 
 
+def control_config(settings: Settings, name: str) -> BackendConfig | None:
+    """The frozen release that runs beside the backend: its adapter, options, embedder and Python, and a store
+    of its own. Raises KeyError for an unknown name."""
+    release, of = settings.backends[name].control, backend_config(settings, name)
+    if release is None or of.isolation is None:
+        return None
+    control = control_names(settings)[name]
+    beside = of.directory.with_name(f"{of.directory.name}-control") if of.directory else None
+    isolation = replace(of.isolation, package=release)
+    return replace(of, name=control, directory=beside, isolation=isolation)
+
+
 def backend_public(settings: Settings, name: str) -> Mapping[str, object]:
     """The backend's configuration with secrets hidden: what is stored and shown."""
     shown: Mapping[str, object] = public(settings)["backends"][name]
@@ -134,6 +164,7 @@ def plan(
         confirm=suite_confirm(settings, suite),
         limits=run_limits(settings),
         public_config=backend_public(settings, backend),
+        control=control_config(settings, backend),
     )
 
 

@@ -70,16 +70,19 @@ def _config(of: Settings, path: str) -> SuiteConfig:
 
 
 def _measured(of: Settings) -> list[CostRow]:
-    """What the configured backends took last. A record that is not there is not made for this."""
+    """What the configured backends and their controls took last. A record that is not there is not made for
+    this."""
     from sqlalchemy.engine import make_url
 
+    from collectors.configured import control_names
     from store import queries
 
+    known = {*of.backends, *control_names(of).values()}
     url = make_url(of.database.url.get_secret_value())
     if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
         return []
     with database(of) as db:
-        return [row for row in queries.last_costs(db) if row.backend in of.backends]
+        return [row for row in queries.last_costs(db) if row.backend in known]
 
 
 def _linted(config: SuiteConfig, measured: Iterable[CostRow], floors: bool) -> Linted:

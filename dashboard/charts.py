@@ -67,7 +67,7 @@ class Alert(NamedTuple):
 
 class Line(NamedTuple):
     """A backend's series, oldest first. `bold` ones get markers all along, and a band whatever the others
-    have. `levels`: none where nothing changed."""
+    have. `levels`: none where nothing changed; `control`: of a frozen release, never with a band."""
 
     name: str
     style: Style
@@ -76,6 +76,7 @@ class Line(NamedTuple):
     band: bool = False
     levels: Sequence[Level] = ()
     alerts: Sequence[Alert] = ()
+    control: bool = False
 
 
 class Extras(NamedTuple):
@@ -213,12 +214,13 @@ def _every_other(axis: Axis) -> dict[str, Any]:
 def _banded(lines: Sequence[Line]) -> list[Line]:
     """Which lines show their intervals: all where they can be told apart, else the bold ones."""
     clear = banded(lines)
-    return [line._replace(band=line.bold or clear) for line in lines]
+    return [line._replace(band=line.bold or (clear and not line.control)) for line in lines]
 
 
 def banded(lines: Sequence[Line]) -> bool:
     """Whether the intervals of all lines can be told apart."""
-    return len(lines) <= MOST_BANDS or all(len(line.points) <= FEW for line in lines)
+    own = [line for line in lines if not line.control]
+    return len(own) <= MOST_BANDS or all(len(line.points) <= FEW for line in own)
 
 
 def _drawn(lines: Sequence[Line], metric: str) -> list[float]:

@@ -113,16 +113,30 @@ class Known(Protocol):
     @property
     def type(self) -> str: ...
 
+    @property
+    def control_of(self) -> str: ...
+
+
+def contenders(backends: Sequence[Known]) -> list[str]:
+    """The team's own: no floors, no controls."""
+    return [backend.name for backend in backends if not _is_beside(backend)]
+
+
+def _is_beside(backend: Known) -> bool:
+    return backend.type in FLOOR_TYPES or bool(backend.control_of)
+
 
 def styles(backends: Sequence[Known], theme: Theme) -> dict[str, Style]:
-    """Name -> style, for backends in the order of first appearance. Floors are grey and take no place; the
-    eleventh backend begins the palette again."""
-    contenders = [backend.name for backend in backends if backend.type not in FLOOR_TYPES]
-    drawn = {name: _style(place, theme) for place, name in enumerate(contenders)}
-    floors = {
-        b.name: Style(theme.floor, "2px,2px", "line-ew", "–") for b in backends if b.type in FLOOR_TYPES
-    }
-    return drawn | floors
+    """Name -> style, for backends in the order of first appearance. Floors and controls are grey and take no
+    place; the eleventh backend begins the palette again."""
+    drawn = {name: _style(place, theme) for place, name in enumerate(contenders(backends))}
+    return drawn | {one.name: _grey(one, theme) for one in backends if _is_beside(one)}
+
+
+def _grey(backend: Known, theme: Theme) -> Style:
+    if backend.control_of:
+        return Style(theme.floor, "6px,4px", "circle-open", "○")
+    return Style(theme.floor, "2px,2px", "line-ew", "–")
 
 
 def _style(place: int, theme: Theme) -> Style:

@@ -72,13 +72,13 @@ def theme() -> Theme:
 
 
 def styles() -> dict[str, Style]:
-    """How each backend is drawn, floors among them."""
+    """How each backend is drawn, floors and controls among them."""
     return palette.styles(data.ask(queries.backends), theme())
 
 
 def contenders() -> list[str]:
-    """Backends that are no floors, in the order of their colours."""
-    return [b.name for b in data.ask(queries.backends) if b.type not in palette.FLOOR_TYPES]
+    """Backends that are no floors and no controls, in the order of their colours."""
+    return palette.contenders(data.ask(queries.backends))
 
 
 def now() -> datetime:

@@ -35,8 +35,7 @@ def page() -> None:
         _problem(run)
     if said:
         findings.cards(run, said)
-    elif run.subset == queries.CONFIRM:
-        _looked_at(run)
+    _beside(run)
     if run.metrics:
         _cards(run, before)
     left, right = st.columns([1.55, 1], gap="medium")
@@ -98,12 +97,21 @@ def _finding(
     )  # fmt: skip
 
 
-def _looked_at(run: RunRow) -> None:
-    about = run.trigger.rpartition(":")[2]
+def _beside(run: RunRow) -> None:
+    """What a run was for that is no night of the team's own: a look at another, or its control."""
+    if run.subset == queries.CONFIRM:
+        about = run.trigger.rpartition(":")[2]
+        _stands_at("This run asked once more what another had asked; what came of it stands there.", about)
+    if about := data.ask(queries.control_of, run.id):
+        _stands_at("A frozen release made this run in the same hours, to be compared with.", about)
+
+
+def _stands_at(said: str, about: int | str) -> None:
+    """What the run was for, with the way to the run that it is about."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown("This run asked once more what another had asked; what came of it stands there.")
+        st.markdown(said)
         open_ = {"on_click": navigation.go, "args": ("run",), "kwargs": {"run": about}}
-        st.button(f"Run {plain(about)}", icon=":material/chevron_right:", type="tertiary", **open_)
+        st.button(f"Run {plain(str(about))}", icon=":material/chevron_right:", type="tertiary", **open_)
 
 
 def _problem(run: RunRow) -> None:

@@ -17,7 +17,7 @@ from dashboard.parts import plain
 from dashboard.strips import Cell, Row, broke
 from store import queries, verdict_words, words
 from store.metrics import METRICS
-from store.queries import EnvironmentChange, LostCase, TrendPoint
+from store.queries import ControlRow, EnvironmentChange, LostCase, TrendPoint
 
 RANGES = {"30 d": 30, "90 d": 90, "365 d": 365}
 TOGETHER, EACH = "Together", "One each"
@@ -147,6 +147,7 @@ def _main(chosen: Filters, points: Sequence[TrendPoint], broken: Sequence[Row], 
         for line in _lines(points, chosen.backends, bold)
     ]
     if chosen.view == TOGETHER:
+        lines += _controls(chosen, window)
         extras = Extras(marks, _changes(chosen, window), _drawn(broken), counts, _floors(chosen))
         figure = charts.trend(lines, chosen.metric, fitted, extras)
     else:
@@ -179,6 +180,25 @@ def _lines(points: Sequence[TrendPoint], names: Sequence[str], bold: set[str]) -
         by_backend[point.backend].append(point)
     known = {name: found for name, found in by_backend.items() if found}
     return [Line(name, styles[name], found, name in bold or len(known) == 1) for name, found in known.items()]
+
+
+def _controls(chosen: Filters, window: Window) -> list[Line]:
+    """The frozen releases that ran beside the backends, each as a line of its own."""
+    known = [one for one in data.ask(queries.controls) if one.backend in chosen.backends]
+    points = data.ask(
+        queries.trend, chosen.suite, chosen.metric, tag=chosen.tag, backends=[one.name for one in known],
+        since=window.start,
+    )  # fmt: skip
+    names = {one.name: _label(one, known) for one in known}
+    lines = _lines(points, list(names), set())
+    return [line._replace(name=names[line.name], bold=False, control=True) for line in lines]
+
+
+def _label(control: ControlRow, known: Sequence[ControlRow]) -> str:
+    """ "control mem0ai 2.0.0", of which backend only where two have the same."""
+    alike = sum(one.release == control.release for one in known) > 1
+    of = f" of {control.backend}" if alike else ""
+    return f"control {verdict_words.release(control.release)}{of}"
 
 
 def _alerts(chosen: Filters, points: Sequence[TrendPoint]) -> dict[str, list[Alert]]:
@@ -301,9 +321,14 @@ def _legend(chosen: Filters, broken: Sequence[Row], lines: Sequence[Line]) -> st
         else ""
     )
     level = "Thick: level between two changes. " if any(line.levels for line in lines) else ""
+    control = (
+        "Grey dashes: the control, a frozen release run in the same hours. "
+        if any(line.control for line in lines)
+        else ""
+    )
     ring = "Ring: the first night told worse. " if any(line.alerts for line in lines) else ""
     gaps = "Not smoothed; a gap is a time without a whole run."
-    return f"{shaded} {level}{ring}{drawn}{gaps} {kinds} {clicks}."
+    return f"{shaded} {level}{ring}{control}{drawn}{gaps} {kinds} {clicks}."
 
 
 def _shaded(broken: bool, banded: bool, bounded: bool) -> str:

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 from store import models as m
 from store.database import Database
 from store.metrics import METRIC_NAMES
-from store.queries.common import Rolled, is_whole, shown_status
+from store.queries.common import Rolled, is_of_a_control, is_whole, shown_status
 
 
 class RunRow(NamedTuple):
@@ -88,8 +88,9 @@ def run(db: Database, run_id: int) -> RunRow | None:
 
 
 def progress(db: Database) -> list[RunRow]:
-    """The runs that are going on, newest first."""
-    return runs(db, statuses=["running"], limit=None)
+    """The runs that are going on, newest first; a control goes on with its run."""
+    with db.read() as connection:
+        return select_runs(connection, [shown_status() == "running", ~is_of_a_control()])
 
 
 def is_cancelled(db: Database, run_id: int) -> bool:
