@@ -5,13 +5,13 @@ ARGS ?=
 
 INSTALL = $(PYTHON) scripts/install.py
 # Everything that some test, check or figure needs.
-WORKSHOP = bench build lint mem0 minilm test
+WORKSHOP = bench build isolated lint mem0 minilm test
 BENCHMARKS = $(filter-out benchmarks/measure.py, $(wildcard benchmarks/*.py))
 
 .PHONY: help install up test lint lock bench mutants screenshots clean python
 
 help: ## list the targets
-	@echo 'make TARGET [EXTRAS="mem0 minilm"] [ARGS="..."] [PYTHON=python3.12]'
+	@echo 'make TARGET [EXTRAS="isolated mem0"] [ARGS="..."] [PYTHON=python3.12]'
 	@sed -n 's/^\([a-z]*\):[^#]*## /  \1\t/p' Makefile | expand -t 16
 
 install: python ## make .venv from the lock, with EXTRAS

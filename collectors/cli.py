@@ -28,6 +28,7 @@ from collectors.arguments import (
     to_resume,
     writable,
 )
+from collectors.backend_commands import backend_app
 from collectors.baseline_commands import baseline_app
 from collectors.canary_commands import canary_app
 from collectors.commands import Backends, Json, Meta, Suites, Tag, database, print_json, say, settings
@@ -78,7 +79,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 runs_app = typer.Typer(help="List runs; cancel one.", invoke_without_command=True)
-backend_app = typer.Typer(help="The backends configured, and the types there are.", no_args_is_help=True)
 app.add_typer(runs_app, name="runs")
 app.add_typer(backend_app, name="backend")
 app.add_typer(canary_app, name="canary")
@@ -362,8 +362,9 @@ def show(
 
     with database() as db:
         (row,) = queries.runs(db, ids=existing(db, [run_id]))
-        cases = queries.run_cases(db, run_id)
-    print_json(shapes.run_with_cases(row, cases)) if json else tables.print_run(row, cases)
+        cases, told = queries.run_cases(db, run_id), queries.journal(db, run_id)
+    document = {**shapes.run_with_cases(row, cases), "journal": told}
+    print_json(document) if json else tables.print_run(row, cases, told)
 
 
 @app.command()
@@ -414,25 +415,6 @@ def doctor(
     if any(check.name == "configuration" and not check.ok for check in found):
         raise typer.Exit(USAGE)
     raise typer.Exit(0 if all(check.ok for check in found) else BAD)
-
-
-@backend_app.command("list")
-def list_backends(json: Json = False) -> None:
-    """The backends configured."""
-    from collectors import tables
-    from collectors.configured import backend_public
-
-    of = settings()
-    rows = [{"name": name, **backend_public(of, name)} for name in of.backends]
-    print_json({"backends": rows}) if json else tables.print_backends(rows)
-
-
-@backend_app.command("types")
-def list_types(json: Json = False) -> None:
-    """The types of backend there are."""
-    from collectors.backend import BACKENDS
-
-    print_json({"types": sorted(BACKENDS)}) if json else typer.echo("\n".join(sorted(BACKENDS)))
 
 
 if __name__ == "__main__":

@@ -17,10 +17,29 @@ from store.metrics import METRICS
 from store.queries import CaseRow, CaseStanding, LogRow, Rolled, RunRow
 
 if TYPE_CHECKING:
+    from collectors.envs import Env
     from collectors.mutants import Proof
     from collectors.policy import Difference
 
 PIPED_COLUMNS = 160
+
+
+def print_environments(envs: Sequence[Env], removed: Sequence[Env]) -> None:
+    for env in removed:
+        _console().print(f"removed {env.name}, last used {env.used:%Y-%m-%d}", markup=False)
+    if not envs:
+        _console().print("no environment of a release is there", markup=False)
+        return
+    table = _table(
+        "release", "with", "python", "made (UTC)", "in s", "last used (UTC)", "MB", "lock", "in use"
+    )
+    for env in envs:
+        made, used = (f"{moment:%Y-%m-%d %H:%M}" for moment in (env.made, env.used))
+        lock, size = "tested" if env.locked else "resolved", f"{env.bytes / 1e6:.0f}"
+        busy = "yes" if env.in_use else ""
+        extra = ", ".join(env.extra)
+        table.add_row(env.package, extra, env.python, made, f"{env.seconds:.1f}", used, size, lock, busy)
+    _console().print(table)
 
 
 def print_runs(rows: Sequence[RunRow]) -> None:
@@ -37,7 +56,7 @@ def print_runs(rows: Sequence[RunRow]) -> None:
     _console().print(table)
 
 
-def print_run(row: RunRow, cases: Sequence[CaseRow]) -> None:
+def print_run(row: RunRow, cases: Sequence[CaseRow], journal: str = "") -> None:
     console = _console()
     console.print(
         f"run {row.id}: {row.suite} ({row.suite_version}) on {row.backend}, {row.status}", markup=False
@@ -48,6 +67,9 @@ def print_run(row: RunRow, cases: Sequence[CaseRow]) -> None:
     lost = [case for case in cases if case.passed is False or case.status == "error"]
     if lost:
         console.print(_cases(lost))
+    if journal:
+        console.print("its process told beside its answers:")
+        console.print(journal, markup=False, highlight=False)
 
 
 def _metrics(metrics: Mapping[str, Rolled]) -> Table:

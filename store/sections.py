@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -31,6 +32,12 @@ def _duration(text: str) -> str:
     if not re.fullmatch(r"[0-9]+[smhd]", text):
         raise ValueError('should be a number and a unit, s, m, h or d: "2h"')
     return text
+
+
+def time_of(duration: str) -> timedelta:
+    """Of a text such as 90s, 15m, 2h, 60d. Raises ValueError for any other."""
+    unit = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}[_duration(duration)[-1]]
+    return timedelta(**{unit: int(duration[:-1])})
 
 
 Pinned = Annotated[str, AfterValidator(_pinned)]

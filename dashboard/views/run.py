@@ -45,6 +45,7 @@ def page() -> None:
     with right:
         _environment(run, before)
         _tags(run, before)
+        _journal(run)
 
 
 def _unknown() -> None:
@@ -287,3 +288,15 @@ def _tags(run: RunRow, before: RunRow | None) -> None:
 
 
 page()
+
+
+def _journal(run: RunRow) -> None:
+    """Text of somebody else's process: shown as it is, and never as anything else."""
+    told = data.ask(queries.journal, run.id)
+    if told:
+        st.subheader("Told beside the answers", anchor=False)
+        refused = [line for line in told.splitlines() if line.startswith("refused: ")]
+        if refused:
+            st.caption("Addresses that its worker asked for and was refused come first.")
+        with st.expander(f"{words.count(len(told.splitlines()), 'line')} of its processes"):
+            st.code(told, language=None, wrap_lines=True)

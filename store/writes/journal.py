@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlalchemy as sa
+
 from store import models as m
 from store.database import Database
 from store.hiding import redacted
@@ -13,12 +15,11 @@ LONGEST = 64 * 1024
 def add_to_journal(db: Database, run_id: int, text: str) -> None:
     """Keep it with the run, without secrets, after what was kept already."""
     with db.write() as connection:
-        found = connection.execute(m.journal.select().where(m.journal.c.run_id == run_id)).first()
-        kept = _shortened("\n".join(filter(None, [found and found.text, redacted(text)])))
-        if found:
-            connection.execute(m.journal.update().where(m.journal.c.run_id == run_id).values(text=kept))
-        else:
-            connection.execute(m.journal.insert().values(run_id=run_id, text=kept))
+        here = m.journal.c.run_id == run_id
+        before: str | None = connection.execute(sa.select(m.journal.c.text).where(here)).scalar()
+        kept = _shortened("\n".join(filter(None, [before, redacted(text)])))
+        connection.execute(m.journal.delete().where(here))
+        connection.execute(m.journal.insert().values(run_id=run_id, text=kept))
 
 
 def _shortened(text: str) -> str:
