@@ -131,8 +131,7 @@ class LangGraph(Backend):
     def versions(self) -> Mapping[str, str]:
         index = self._store.index_config
         return {
-            "langgraph": version("langgraph"),
-            "langgraph-checkpoint": version("langgraph-checkpoint"),
+            **installed("langgraph", "langgraph-checkpoint"),
             "store": self._options.store,
             **self._about,
             "distance": index.get("distance_type", "cosine"),
@@ -266,7 +265,7 @@ def _postgres(opening: _Opening) -> tuple[Any, dict[str, str]]:
 
     with _connected(opening.url) as connection:
         # A pool, since a single connection of the vendor's is never made anew.
-        pool = {"min_size": 1, "max_size": 2}
+        pool = {"min_size": 1, "max_size": 1}
         opened = PostgresStore.from_conn_string(opening.url, pool_config=pool, index=opening.indexing)
         store = opening.ending.enter_context(opened)
         store.setup()
@@ -305,7 +304,7 @@ def _connected(url: str) -> Any:
 
 def _parsed(config: BackendConfig) -> _Options:
     known = [option.name for option in fields(_Options)]
-    given = {name: _revealed(value) for name, value in config.options.items() if value}
+    given = {name: value for name, value in config.options.items() if value}
     if unknown := sorted(given.keys() - set(known)):
         faults = [f"unknown option {name!r}; known: {', '.join(known)}" for name in unknown]
         raise BackendError(f"backend {config.name}: {'; '.join(faults)}", permanent=True)
@@ -320,11 +319,6 @@ def _parsed(config: BackendConfig) -> _Options:
     if faults:
         raise BackendError(f"backend {config.name}: {'; '.join(faults)}", permanent=True)
     return options
-
-
-def _revealed(value: Any) -> Any:
-    reveal = getattr(value, "get_secret_value", None)
-    return reveal() if reveal else value
 
 
 # What the adapters over this SDK share

@@ -6,6 +6,7 @@ input does: so too when the tests are killed.
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import shutil
@@ -15,7 +16,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 PACKAGE = "pgserver==0.1.4"
@@ -25,9 +26,21 @@ UNPRIVILEGED = "nobody"
 """Who runs the server where the tests run as root, which it refuses to."""
 
 
+class Server(NamedTuple):
+    """`url` is that of an empty database, on a socket in a temporary folder."""
+
+    url: str
+    psql: str
+
+    def run(self, sql: str) -> str:
+        """What a statement answers, a line for each row."""
+        command = [self.psql, "--no-psqlrc", "--tuples-only", "--no-align", "--command", sql, self.url]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
 @contextmanager
-def server() -> Iterator[str]:
-    """The URL of an empty database on a socket in a temporary folder."""
+def server() -> Iterator[Server]:
+    """Runs one as long as the context lasts."""
     keeper = subprocess.Popen(
         [sys.executable, "-I", __file__],
         stdin=subprocess.PIPE,
@@ -38,10 +51,10 @@ def server() -> Iterator[str]:
     with keeper:
         assert keeper.stdin
         assert keeper.stdout
-        url = keeper.stdout.readline().strip()
-        assert url, "the server did not start: see above"
+        told = keeper.stdout.readline()
+        assert told, "the server did not start: see above"
         try:
-            yield url
+            yield Server(**json.loads(told))
         finally:
             keeper.stdin.close()
             keeper.wait(60)
@@ -53,7 +66,7 @@ def main() -> None:
         folder.chmod(0o755)
         run = _Run(folder)
         run.start()
-        print(run.url, flush=True)  # noqa: T201
+        print(json.dumps({"url": run.url, "psql": str(run.bin / "psql")}), flush=True)  # noqa: T201
         sys.stdin.read()
         run.stop()
     finally:
@@ -62,7 +75,7 @@ def main() -> None:
 
 class _Run:
     def __init__(self, folder: Path) -> None:
-        self._bin, self._data = folder / "package" / "pgserver" / "pginstall" / "bin", folder / "data"
+        self.bin, self._data = folder / "package" / "pgserver" / "pginstall" / "bin", folder / "data"
         self._secret = folder / "password"
         self._secret.write_text(PASSWORD)
         uv = Path(sys.executable).with_name("uv")
@@ -86,9 +99,9 @@ class _Run:
         self._command("pg_ctl", "--wait", "--mode", "fast", "stop")
 
     def _command(self, name: str, *arguments: str) -> None:
-        # Not to the pipe of whoever waits for the URL: the server would hold it open.
+        # Not to the pipe of whoever waits for the server: that would hold it open.
         subprocess.run(
-            [self._bin / name, "--pgdata", self._data, *arguments],
+            [self.bin / name, "--pgdata", self._data, *arguments],
             **self._as,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
