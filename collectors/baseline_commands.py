@@ -35,7 +35,7 @@ Reason = Annotated[str, typer.Option(help="Why: kept with your name and the date
 def show(suite: Suite = None, backend: Backend = None, json: Json = False) -> None:
     """What a run would be held against if it began now, which runs are left out and why, and what was
     decided. Exit 3 when there is nothing yet."""
-    names = _series(settings(), suite, backend)
+    names = _any_series(settings(), suite, backend)
     with database() as db:
         found = _told(db, *names, json)
     raise typer.Exit(0 if found else NO_ANSWER)
@@ -106,7 +106,7 @@ def reset(reason: Reason, suite: Suite = None, backend: Backend = None, json: Js
     """Begin the baseline anew with the next run."""
     from store import writes
 
-    names = _series(settings(), suite, backend)
+    names = _any_series(settings(), suite, backend)
     with database() as db:
         writes.decide_baseline(db, *names, "reset", (), reason, author())
         _told(db, *names, json)
@@ -123,7 +123,7 @@ def export_file(
     from collectors.gate import write_file
     from store import queries
 
-    names = _series(settings(), suite, backend)
+    names = _any_series(settings(), suite, backend)
     with database() as db:
         carried = queries.carried_baseline(db, *names)
     if carried is None:
@@ -176,13 +176,18 @@ def import_file(
 
 
 def _series(of: Settings, suite: str | None, backend: str | None) -> tuple[str, str]:
-    """A control has a series of its own, which is to be asked for by name."""
-    from collectors.configured import backend_names, control_names, suite_names
+    from collectors.configured import backend_names, suite_names
 
-    named = only_one(suite, suite_names(of), "suite")
+    return only_one(suite, suite_names(of), "suite"), only_one(backend, backend_names(of), "backend")
+
+
+def _any_series(of: Settings, suite: str | None, backend: str | None) -> tuple[str, str]:
+    """A control has a series of its own, which is to be asked for by name."""
+    from collectors.configured import control_names, suite_names
+
     if backend is not None and backend in control_names(of).values():
-        return named, backend
-    return named, only_one(backend, backend_names(of), "backend")
+        return only_one(suite, suite_names(of), "suite"), backend
+    return _series(of, suite, backend)
 
 
 def _decide(action: Action, runs: list[int], reason: str, json: bool) -> None:

@@ -155,7 +155,7 @@ def _pairs(connection: Connection, run_id: int, release: str) -> dict[int, int]:
         .where(sa.tuple_(ours.c.started_at, ours.c.id) <= sa.tuple_(this.c.started_at, this.c.id))
         .order_by(ours.c.started_at, ours.c.id)
     )
-    return dict(row._tuple() for row in connection.execute(query))
+    return {ours: theirs for ours, theirs in connection.execute(query)}  # noqa: C416  rows are no pairs to dict
 
 
 def _counts(
