@@ -231,7 +231,6 @@ class TestStores:
         plant(open_store("sqlite", directory=tmp_path), ANN, "Ann drinks tea.")
         other = open_store("sqlite", directory=tmp_path, embedder="minilm")
         assert other.count(BOX) == {"memories": 0}
-        other.close()
         again = open_store("sqlite", directory=tmp_path, emptied=False)
         assert texts(again, ANN) == {"Ann drinks tea."}
 
