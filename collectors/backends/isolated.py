@@ -53,6 +53,8 @@ class Isolated(Backend):
     def __init__(self, config: BackendConfig, isolation: Isolation) -> None:
         self._config, self._isolation = config, isolation
         self._asked, self._asking = 0, threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ended = False
         self._held = ExitStack()
         self._printed = _Printed()
         self._refused: dict[str, None] = {}
@@ -114,6 +116,8 @@ class Isolated(Backend):
 
     def close(self) -> None:
         """Let the store be closed, then the worker ends; it is killed where it does not."""
+        if self._ended:
+            return
         try:
             self._call("close", {})
         finally:
@@ -128,7 +132,7 @@ class Isolated(Backend):
         env, lock = self._held.enter_context(envs.using(self._isolation))
         self._scratch = Path(self._held.enter_context(_Scratch()))
         command = [str(env.executable), "-I", "-X", "utf8", worker.__file__]
-        self._process = subprocess.Popen(
+        self._process = process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -138,7 +142,7 @@ class Isolated(Backend):
             start_new_session=True,  # what it starts can be ended with it, and Ctrl-C is for the collector
             pass_fds=[lock.fileno()],
         )
-        self._printed.read(_pipe(self._process.stderr))
+        self._printed.read(_pipe(process.stderr))
 
     def _surroundings(self) -> dict[str, str]:
         """A home of its own, so that nothing is left in the user's; models that were fetched stay known."""
@@ -187,12 +191,16 @@ class Isolated(Backend):
         return answer["value"]
 
     def _exchanged(self, question: Mapping[str, Any]) -> dict[str, Any] | None:
+        process = self._process
+        if process is None or self._ended:
+            raise BackendGone(f"the worker of {self._isolation.package} was closed")
         with suppress(OSError, ValueError):  # a pipe that broke, or was closed by `abandon` meanwhile
-            send(_pipe(self._process.stdin), question)
-            return receive(_pipe(self._process.stdout))
+            send(_pipe(process.stdin), question)
+            return receive(_pipe(process.stdout))
         return None
 
     def _gone(self) -> BackendGone:
+        assert self._process is not None
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(1.0)
         ending = _ending(self._process.poll())
@@ -202,18 +210,23 @@ class Isolated(Backend):
         )
 
     def _end(self, grace_s: float) -> None:
-        process = getattr(self, "_process", None)
-        if process:
-            with suppress(OSError):
-                _pipe(process.stdin).close()
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(grace_s)
-            with suppress(ProcessLookupError):  # with all that it started
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        self._ended = True
+        if self._process:
+            _end(self._process, grace_s)
             self._printed.finish()
-            _pipe(process.stdout).close()
         self._held.close()
+
+
+def _end(process: subprocess.Popen[bytes], grace_s: float) -> None:
+    """Its pipe ends, so it will, by itself or not, and all that it started with it."""
+    with suppress(OSError):
+        _pipe(process.stdin).close()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(grace_s)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    _pipe(process.stdout).close()
 
 
 def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:

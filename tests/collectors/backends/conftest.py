@@ -2,13 +2,16 @@
 
 import importlib.util
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from collectors.backend import BACKENDS, Backend, BackendConfig, open_backend
+from collectors.backend import Backend, BackendConfig, BackendError, open_backend
+from collectors.suite import Scope
+from tests.collectors.backends.systems import SYSTEMS, System
 
 CHANGES = frozenset({"amend", "forget", "forget_user", "ids", "metadata", "deterministic"})
 EMBEDDED = ("keyword", "dense", "hybrid", "everything")
@@ -37,9 +40,12 @@ NEEDS = {"mem0": "mem0"}
 
 @dataclass
 class Opened:
-    """A backend that can be closed and opened again."""
+    """A backend that can be closed and opened again. `declared` is what it must declare, no more and no less;
+    `indexes` are those that it counts."""
 
     config: BackendConfig
+    declared: frozenset[str]
+    indexes: tuple[str, ...]
     backend: Backend = field(init=False)
 
     def __post_init__(self) -> None:
@@ -55,34 +61,75 @@ class Opened:
         return self.config.type
 
     @property
-    def declared(self) -> frozenset[str]:
-        """What it must declare, no more and no less."""
-        return DECLARED[self.type] | ({"durable"} if self.config.directory else set())
-
-    @property
-    def indexes(self) -> tuple[str, ...]:
-        return INDEXES[self.type]
-
-    @property
     def keeps(self) -> bool:
         return self.type != "nothing"
 
 
-def _ways() -> Iterator[Any]:
-    for type in BACKENDS:
+ON_DISK = {"test_declares_what_it_can_do", "test_survives_being_closed"}
+"""Of a real system these alone are asked on disk: its worker takes seconds to open."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test of the contract is made of every backend in every way it can be opened."""
+    if "opened" in metafunc.fixturenames and metafunc.function.__module__.endswith("test_contract"):
+        ways = [*_embedded(), *_systems(metafunc.function.__name__)]
+        metafunc.parametrize("opened", ways, indirect=True)
+
+
+def _embedded() -> Iterator[Any]:
+    for type in DECLARED:
         missing = type in NEEDS and importlib.util.find_spec(NEEDS[type]) is None
         marks = [pytest.mark.skip(reason=f"make install EXTRAS={NEEDS[type]}")] if missing else []
         for on_disk in (False, True) if type != "nothing" else (False,):
             yield pytest.param((type, on_disk), id=f"{type}-{'disk' if on_disk else 'memory'}", marks=marks)
 
 
-@pytest.fixture(params=_ways())
-def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
-    type, on_disk = request.param
-    directory = tmp_path / "store" if on_disk else None
-    opened = Opened(BackendConfig(type, type, OPTIONS.get(type, {}), directory=directory))
+def _systems(test: str) -> Iterator[Any]:
+    for system in SYSTEMS:
+        marks = [] if system.quick else [pytest.mark.backends]
+        if reason := system.deviates.get(test):
+            marks.append(pytest.mark.xfail(reason=reason, strict=True, raises=(AssertionError, BackendError)))
+        if system.in_memory:
+            yield pytest.param((system, False), id=f"{system.name}-memory", marks=marks)
+        if system.on_disk and (test in ON_DISK or not system.in_memory):
+            yield pytest.param((system, True), id=f"{system.name}-disk", marks=marks)
+
+
+@pytest.fixture(scope="session")
+def workers() -> Iterator[dict[str, Opened]]:
+    """Real systems that stay open from test to test."""
+    opened: dict[str, Opened] = {}
     yield opened
-    opened.backend.close()
+    for one in opened.values():
+        one.backend.close()
+
+
+@pytest.fixture
+def opened(request: pytest.FixtureRequest, tmp_path: Path, workers: dict[str, Opened]) -> Iterator[Opened]:
+    what, on_disk = request.param
+    directory = tmp_path / "store" if on_disk else None
+    durable = {"durable"} if on_disk else frozenset()
+    if isinstance(what, System):
+        config = what.config(directory)
+        known = (what.declared | durable, what.indexes)
+    else:
+        config = BackendConfig(what, what, OPTIONS.get(what, {}), directory=directory)
+        known = (DECLARED[what] | durable, INDEXES.get(what, ()))
+    shared = isinstance(what, System) and not on_disk and request.function.__name__ not in CLOSING
+    one = workers.get(config.name) if shared else None
+    one = one or Opened(config, *known)
+    if shared:
+        workers[config.name] = one
+        for box in ("memtrend-test-1", "memtrend-test-2"):
+            one.backend.reset(Scope(box))
+    yield one
+    if not shared:
+        with suppress(BackendError):
+            one.backend.close()
+
+
+CLOSING = {"test_closing_twice_is_fine", "test_survives_being_closed"}
+"""Tests that close what they are given."""
 
 
 @pytest.fixture(params=EMBEDDED)

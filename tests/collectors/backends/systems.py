@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-import pytest
-
-from collectors.backend import Isolation
+from collectors.backend import BackendConfig, Isolation
 
 KEEPS = frozenset({"forget", "count", "ids", "metadata"})
 CHANGES = KEEPS | {"amend", "forget_user", "deterministic"}
@@ -20,8 +19,8 @@ CHANGES = KEEPS | {"amend", "forget_user", "deterministic"}
 
 @dataclass(frozen=True)
 class System:
-    """`declared`: what it must declare without a directory, and with one too beside `durable`. `deviates`:
-    tests of the contract that the *backend* fails, and why."""
+    """`declared`: what it must declare, but for `durable`, which it must on disk alone. `deviates`: tests of
+    the contract that the *backend* fails, and why; they must go on failing until it is mended."""
 
     name: str
     type: str
@@ -30,8 +29,12 @@ class System:
     indexes: tuple[str, ...] = ("memories",)
     options: Mapping[str, Any] = field(default_factory=dict)
     quick: bool = False
+    in_memory: bool = True
     on_disk: bool = True
     deviates: Mapping[str, str] = field(default_factory=dict)
+
+    def config(self, directory: Path | None = None) -> BackendConfig:
+        return BackendConfig(self.name, self.type, self.options, "wordllama", directory, self.isolation)
 
 
 MEM0_RELEASES = ("0.1.118", "1.0.0", "1.0.3", "1.0.6", "1.0.11", "2.0.0", "2.0.20", "2.2.1")
@@ -45,9 +48,3 @@ def _mem0() -> Iterator[System]:
 
 
 SYSTEMS = (*_mem0(),)
-
-
-def as_parameters(systems: tuple[System, ...] = SYSTEMS) -> list[Any]:
-    """For `pytest.mark.parametrize` and fixtures: those that are not quick bear the mark `backends`."""
-    marks = {True: [], False: [pytest.mark.backends]}
-    return [pytest.param(system, id=system.name, marks=marks[system.quick]) for system in systems]
