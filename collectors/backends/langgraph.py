@@ -54,7 +54,7 @@ class _Options:
 
 
 class LangGraph(Backend):
-    """Each store with its own similarity: a score is the vendor's, and comparable within one store alone."""
+    """A score is the similarity of what the store embeds, and so comparable within one store alone."""
 
     legs = ()
 
@@ -68,7 +68,7 @@ class LangGraph(Backend):
             vendors_own(config, "langgraph==1.2.24"),
             explained(f"opening of backend {config.name}"),
         ):
-            opening = _Opening(config, self._options.url, {**index, **self._options.index}, ending)
+            opening = _Opening(self._options, {**index, **self._options.index}, self._file(config), ending)
             self._store, self._about = STORES[self._options.store](opening)
             self._ending = weakref.finalize(self, ending.pop_all().close)
 
@@ -142,6 +142,11 @@ class LangGraph(Backend):
 
     def close(self) -> None:
         self._ending()
+
+    def _file(self, config: BackendConfig) -> Path | None:
+        """Where a store on disk keeps its items: vectors of two kinds must not meet in one file."""
+        name = f"store-{digest([self._made_by, self._options.index])}.sqlite"
+        return config.directory / name if config.directory else None
 
     def _declared(self, config: BackendConfig, steady: bool) -> frozenset[str]:
         own_store = self._options.store != "postgres"
@@ -225,11 +230,11 @@ def best(answers: Sequence[Sequence[Any]], k: int) -> list[Any]:
 
 
 class _Opening(NamedTuple):
-    """`ending` closes what is entered into it."""
+    """`file` is None where nothing is to be kept; `ending` closes what is entered into it."""
 
-    config: BackendConfig
-    url: str
+    options: _Options
     indexing: dict[str, Any]
+    file: Path | None
     ending: ExitStack
 
 
@@ -248,13 +253,11 @@ def _sqlite(opening: _Opening) -> tuple[Any, dict[str, str]]:
         )
     from langgraph.store.sqlite import SqliteStore
 
-    directory = opening.config.directory or Path(
-        opening.ending.enter_context(TemporaryDirectory(prefix="memtrend-langgraph-"))
-    )
-    directory.mkdir(parents=True, exist_ok=True)
-    # Vectors of two embedders must not meet in one file.
-    path = directory / f"store-{digest(handed_in(opening.config).versions)}.sqlite"
-    store = opening.ending.enter_context(SqliteStore.from_conn_string(str(path), index=opening.indexing))
+    file, ending = opening.file, opening.ending
+    if file is None:
+        file = Path(ending.enter_context(TemporaryDirectory(prefix="memtrend-langgraph-"))) / "store.sqlite"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    store = ending.enter_context(SqliteStore.from_conn_string(str(file), index=opening.indexing))
     store.setup()
     about = installed("langgraph-checkpoint-sqlite", "sqlite-vec")
     return store, {**about, "sqlite": sqlite3.sqlite_version}
@@ -263,10 +266,11 @@ def _sqlite(opening: _Opening) -> tuple[Any, dict[str, str]]:
 def _postgres(opening: _Opening) -> tuple[Any, dict[str, str]]:
     from langgraph.store.postgres import PostgresStore
 
-    with _connected(opening.url) as connection:
+    url = opening.options.url
+    with _connected(url) as connection:
         # A pool, since a single connection of the vendor's is never made anew.
         pool = {"min_size": 1, "max_size": 1}
-        opened = PostgresStore.from_conn_string(opening.url, pool_config=pool, index=opening.indexing)
+        opened = PostgresStore.from_conn_string(url, pool_config=pool, index=opening.indexing)
         store = opening.ending.enter_context(opened)
         store.setup()
         extension = connection.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
