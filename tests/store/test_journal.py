@@ -8,14 +8,14 @@ from store import hiding, queries, writes
 @pytest.mark.parametrize("told", ["", "one line", "two\nlines of \N{SNOWMAN} \0 and \ud800"])
 def test_is_kept(db, seed, told):
     """As it was told, but for what no database can hold."""
-    run_id = seed.run(0.5)
+    run_id = seed.run(seed.suite(), [])
     writes.add_to_journal(db, run_id, told)
     assert queries.journal(db, run_id) == told.replace("\0", "\ufffd").replace("\ud800", "?")
 
 
 def test_adds_up(db, seed):
     """A run that was stopped and finished later has told twice."""
-    run_id = seed.run(0.5)
+    run_id = seed.run(seed.suite(), [])
     writes.add_to_journal(db, run_id, "first")
     writes.add_to_journal(db, run_id, "second")
     assert queries.journal(db, run_id) == "first\nsecond"
@@ -24,7 +24,7 @@ def test_adds_up(db, seed):
 
 def test_has_a_bound(db, seed):
     """Of a process that talks for ever the beginning and the end are kept."""
-    run_id = seed.run(0.5)
+    run_id = seed.run(seed.suite(), [])
     writes.add_to_journal(db, run_id, f"begin {'x' * 200_000} end")
     kept = queries.journal(db, run_id)
     assert len(kept) < 70_000
@@ -36,6 +36,6 @@ def test_has_a_bound(db, seed):
 def test_holds_no_secret(db, seed):
     """What an SDK logs of the key it was given is hidden."""
     hiding.remember_secret("sk-very-secret-journal-1")
-    run_id = seed.run(0.5)
+    run_id = seed.run(seed.suite(), [])
     writes.add_to_journal(db, run_id, "POST with sk-very-secret-journal-1 failed")
     assert "very-secret" not in queries.journal(db, run_id)
