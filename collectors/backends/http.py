@@ -25,7 +25,7 @@ from collectors.backends.base import (
     wait_until,
 )
 from collectors.backends.http_config import Config, Request, parse
-from collectors.backends.http_manners import Answer, Caller, Refused
+from collectors.backends.http_manners import SHOWN, Answer, Caller, Refused
 from collectors.backends.http_words import filled, first, found
 from collectors.suite import Memory, Scope, digest
 
@@ -159,7 +159,7 @@ class Http(Backend):
         answer = self._caller.ask("version", self._requests.version, {})
         header = self._answers.version_header
         said = answer.headers.get(header) if header else first(self._answers.version, answer.value)
-        return {**told, "server": self._caller.without_secrets(str(said))} if said else told
+        return {**told, "server": self._caller.without_secrets(str(said))[:SHOWN]} if said else told
 
     def close(self) -> None:
         self._caller.close()
@@ -186,10 +186,15 @@ class Http(Backend):
             return sorted(self._known.users.get(scope.namespace, set()) | {scope.user})
 
     def _emptied(self, scope: Scope) -> None:
-        request = self._requests.reset
-        for user in self._users(scope, request):
-            self._caller.ask("reset", request, _place(Scope(scope.namespace, user)))
+        for user in self._users(scope, self._requests.reset):
+            self._reset(Scope(scope.namespace, user))
         self._known.drop(scope.namespace)
+
+    def _reset(self, scope: Scope) -> None:
+        """Where a DELETE finds nothing all is well; any other request that is not known there has failed."""
+        request = self._requests.reset
+        if not self._there("reset", request, _place(scope)) and request.method != "DELETE":
+            raise BackendError(f"reset by {request.method} {request.path}: HTTP 404", permanent=True)
 
     def _first_of(self, scope: Scope) -> None:
         """Of a user who was not planted yet, something may be left from a process that was killed."""
@@ -197,7 +202,7 @@ class Http(Backend):
             new = scope.user not in self._known.users[scope.namespace]
             self._known.users[scope.namespace].add(scope.user)
         if new and "user" in self._requests.reset.named:
-            self._caller.ask("reset", self._requests.reset, _place(scope))
+            self._reset(scope)
 
     def _planted(self, scope: Scope, memories: Sequence[Memory]) -> Usage:
         request, each = self._requests.remember, self._requests.remember.each
@@ -211,7 +216,7 @@ class Http(Backend):
     def _note(self, scope: Scope, memories: Sequence[Memory], stored: Sequence[str]) -> None:
         """One memory may have become several of the server's; of many together, each must be one."""
         with self._known.lock:
-            if len(memories) == 1:
+            if len(memories) == 1 and stored:
                 self._known.stored[*_key(scope), memories[0].id] = list(stored)
             elif len(memories) == len(stored):
                 for memory, id in zip(memories, stored, strict=True):

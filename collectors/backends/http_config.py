@@ -75,7 +75,7 @@ NEEDED: Mapping[str, tuple[str, ...]] = {
 }
 """Verb -> what its request must name, one of each: without the namespace it would reach what is not ours."""
 
-_SECRET = re.compile(r"key|token|secret|passw|auth|credential|signature", re.IGNORECASE)
+_SECRET = re.compile(r"(key|token|secret|password|auth|authorization|credentials?|signature)$", re.IGNORECASE)
 _HEADER = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
 
 
@@ -105,7 +105,10 @@ class Request(_Section):
     @field_validator("query")
     @classmethod
     def _no_secrets(cls, query: dict[str, Any]) -> dict[str, Any]:
-        if suspects := [name for name in query if _SECRET.search(name)]:
+        constant = [
+            name for name, value in query.items() if isinstance(value, str) and not placeholders(value)
+        ]
+        if suspects := [name for name in constant if _SECRET.search(name)]:
             raise ValueError(f"{', '.join(suspects)}: a secret belongs in headers, since URLs are logged")
         return query
 

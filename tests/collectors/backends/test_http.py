@@ -370,6 +370,19 @@ class TestOnlyOurOwn:
             backend.reset(BOX)
         assert server.paths() == ["/add"]
 
+    @pytest.mark.parametrize("method", ["DELETE", "POST"])
+    def test_a_reset_that_does_not_exist_is_no_empty_namespace(
+        self, server: MemoryServer, method: str
+    ) -> None:
+        """404 is fine for a DELETE, which finds nothing to delete; any other request has failed for good."""
+        reset = {"method": method, "path": "/boxes/{namespace}"}
+        backend = configured(server, {"requests": {"reset": reset}})
+        if method == "DELETE":
+            return backend.reset(BOX)
+        with pytest.raises(BackendError, match=r"reset by POST /boxes/\{namespace\}: HTTP 404") as raised:
+            backend.reset(BOX)
+        assert raised.value.permanent
+
     def test_the_bystander_is_no_trace(self, server: MemoryServer) -> None:
         """It stands in a namespace of memtrend's, only at the first reset, and is gone after it."""
         backend = configured(server, {})
@@ -809,6 +822,10 @@ class TestSecrets:
                 {"requests": {"recall": {"query": {"api_key": KEY, "n": "{namespace}"}}}},
                 "requests.recall.query: api_key: a secret belongs in headers",
             ),
+            (
+                {"requests": {"recall": {"query": {"accessToken": KEY, "n": "{namespace}"}}}},
+                "requests.recall.query: accessToken: a secret",
+            ),
             ({"tokn": KEY}, "tokn: unknown key; known: url, token, headers, timeout"),
         ],
     )
@@ -869,6 +886,13 @@ class TestConfiguration:
             open_backend(BackendConfig("ours", "http", {"url": "http://h", **options}))
         assert raised.value.permanent
         assert said in str(raised.value)
+
+    def test_a_name_in_a_query_may_sound_secret(self) -> None:
+        """What is filled in is no secret, nor is a number, whatever they are called."""
+        query = {"key": "{namespace}", "token": 100, "keyword": "on", "q": "{query}"}
+        open_backend(
+            BackendConfig("ours", "http", {"url": "http://h", "requests": {"recall": {"query": query}}})
+        )
 
     def test_all_mistakes_are_told_at_once(self) -> None:
         """Nobody has to start five times to find five mistakes."""
