@@ -75,8 +75,8 @@ class Box(Protocol):
         """Add rows, no two of one key; what has the same key is replaced."""
         ...
 
-    def holds(self, keys: Sequence[str]) -> bool:
-        """Whether all of these are listed, and found by every index."""
+    def holds(self, key: str) -> bool:
+        """Whether it is listed."""
         ...
 
     def search(self, question: Question) -> list[Hit]: ...
@@ -109,6 +109,7 @@ class Boxes(Backend):
         self._embedder = handed_in(config)
         self._mark = digest(dict(self._embedder.versions))
         self._last: dict[str, str] = {}
+        self._known: dict[str, Box] = {}
         declared = {
             "forget_user": own,  # somebody else's store may hold the same user's own memories
             "durable": not own or config.directory is not None,
@@ -145,7 +146,8 @@ class Boxes(Backend):
             if box := self._box(scope.namespace):
                 _refuse_strange(scope.namespace, box)
                 self._drop(scope.namespace)
-        self._last.pop(scope.namespace, None)
+        for remembered in (self._known, self._last):
+            remembered.pop(scope.namespace, None)
 
     def remember(self, scope: Scope, memories: Sequence[Memory]) -> Usage:
         wanted = {memory.id: memory for memory in memories}
@@ -156,7 +158,7 @@ class Boxes(Backend):
         ]
         if rows:
             with self._explained("remember"):
-                (self._found(scope) or self._make(scope.namespace)).put(rows)
+                (self._found(scope) or self._made(scope)).put(rows)
             self._last[scope.namespace] = rows[-1].key
         return Usage()
 
@@ -166,7 +168,7 @@ class Boxes(Backend):
         with self._explained("settle"):
             box = self._found(scope)
             if box and last:
-                wait_until(lambda: box.holds([last]), "what was written last")
+                wait_until(lambda: box.holds(last), "what was written last")
 
     def recall(self, scope: Scope, query: str, k: int, leg: str | None = None) -> Recall:
         require_leg(self, leg)
@@ -182,7 +184,7 @@ class Boxes(Backend):
         text, key = well_formed(text), key_of(scope, id)
         with self._explained("amend"):
             box = self._found(scope)
-            if box is None or not box.holds([key]):
+            if box is None or not box.holds(key):
                 raise unknown_memory(scope, id)
             box.edit(key, text, *self._embedder.embed([text]))
 
@@ -209,15 +211,20 @@ class Boxes(Backend):
             return box.count() if box else dict.fromkeys(self.indexes, 0)
 
     def _found(self, scope: Scope) -> Box | None:
-        """The box, where this embedder filled it."""
-        box = self._box(scope.namespace)
-        if box and box.mark != self._mark:
+        """The box, where this embedder filled it. Looked up once, as whoever uses the vendor would."""
+        box = self._known.get(scope.namespace) or self._box(scope.namespace)
+        if box is None:
+            return None
+        if box.mark != self._mark:
             raise BackendError(
                 f"{scope.namespace!r} was filled with another embedder, or not by memtrend: plant it again, "
                 "or configure the embedder that filled it",
                 permanent=True,
             )
-        return box
+        return self._known.setdefault(scope.namespace, box)
+
+    def _made(self, scope: Scope) -> Box:
+        return self._known.setdefault(scope.namespace, self._make(scope.namespace))
 
     @contextmanager
     def _explained(self, call: str) -> Iterator[None]:

@@ -57,6 +57,7 @@ class Chroma(Boxes):
         self._directory = None if self._server else OwnDirectory(config)
         with self._explained(f"configuration of backend {config.name}"):
             self._client = self._opened()
+            self._batch = self._client.get_max_batch_size()
 
     @classmethod
     def is_local(cls, config: BackendConfig) -> bool:
@@ -86,7 +87,7 @@ class Chroma(Boxes):
     def _box(self, namespace: str) -> Box | None:
         try:
             # Without a function of its own: the vendor's default one would be downloaded.
-            return _Collection(self._client.get_collection(namespace, embedding_function=None), self._batch())
+            return _Collection(self._client.get_collection(namespace, embedding_function=None), self._batch)
         except self._chromadb.errors.NotFoundError:
             return None
 
@@ -95,15 +96,10 @@ class Chroma(Boxes):
         made = self._client.create_collection(
             namespace, embedding_function=None, metadata={MARK: self._mark}, **chosen
         )
-        return _Collection(made, self._batch())
+        return _Collection(made, self._batch)
 
     def _drop(self, namespace: str) -> None:
         self._client.delete_collection(namespace)
-
-    def _batch(self) -> int:
-        """How many rows one call may carry."""
-        most: int = self._client.get_max_batch_size()
-        return most
 
     def _is_permanent(self, error: Exception) -> bool:
         if isinstance(error, self._chromadb.errors.ChromaError):
@@ -114,6 +110,7 @@ class Chroma(Boxes):
 
 class _Collection:
     def __init__(self, collection: Any, batch: int) -> None:
+        """`batch`: how many rows one call may carry."""
         self._collection, self._batch = collection, batch
         self.mark = (collection.metadata or {}).get(MARK)
 
@@ -131,8 +128,8 @@ class _Collection:
                 metadatas=[_flat(row.metadata) for row in some],
             )
 
-    def holds(self, keys: Sequence[str]) -> bool:
-        return len(self._collection.get(ids=list(keys), include=[])["ids"]) == len(keys)
+    def holds(self, key: str) -> bool:
+        return bool(self._collection.get(ids=[key], include=[])["ids"])
 
     def search(self, question: Question) -> list[Hit]:
         found = self._collection.query(

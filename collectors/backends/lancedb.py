@@ -111,8 +111,8 @@ class _Table:
         merged.execute([_columns(row) for row in rows])
         self._table.optimize()
 
-    def holds(self, keys: Sequence[str]) -> bool:
-        return self._counted(_among("key", keys)) == len(keys) and not self._unindexed()
+    def holds(self, key: str) -> bool:
+        return self._counted(_among("key", [key])) > 0
 
     def search(self, question: Question) -> list[Hit]:
         asked = ASKED_AS[question.leg] if question.leg else self._search
@@ -151,10 +151,6 @@ class _Table:
     def _indexed(self) -> int:
         number: int = self._table.index_stats(WORDS).num_indexed_rows
         return number
-
-    def _unindexed(self) -> int:
-        statistics = self._table.index_stats(WORDS) if "keyword" in LEGS[self._search] else None
-        return statistics.num_unindexed_rows if statistics else 0
 
 
 def _columns(row: Row) -> dict[str, Any]:

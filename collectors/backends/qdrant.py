@@ -120,8 +120,8 @@ class _Collection:
         ]
         self._client.upload_points(self._name, points, wait=True)
 
-    def holds(self, keys: Sequence[str]) -> bool:
-        return len(self._client.retrieve(self._name, ids=list(keys), with_payload=False)) == len(keys)
+    def holds(self, key: str) -> bool:
+        return bool(self._client.retrieve(self._name, ids=[key], with_payload=False))
 
     def search(self, question: Question) -> list[Hit]:
         scope = question.scope
