@@ -70,9 +70,10 @@ def _control(content: Mapping[str, Any]) -> None:
         return
     icon = ":material/hub:" if verdict_words.is_shared(content) else ":material/compare_arrows:"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(f"{icon} {plain(told)}", width="stretch")
-        where = {"run": str(content["control"]["run_id"])}
-        st.page_link("views/run.py", label="Its run", query_params=where)
+        st.markdown(f"{icon} {plain(told)}")
+        run_id = content["control"]["run_id"]
+        open_ = {"on_click": navigation.go, "args": ("run",), "kwargs": {"run": run_id}}
+        st.button(f"Run {run_id}", icon=":material/chevron_right:", type="tertiary", **open_)
 
 
 def _sentence(phrase: str) -> str:

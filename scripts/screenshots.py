@@ -42,7 +42,7 @@ def main() -> int:
 
 def _seeded(url: str) -> World:
     database = open_database(url)
-    world = seed(database, running=True, hostile=False)
+    world = seed(database, running=True, hostile=False, control=True)
     database.close()
     return world
 

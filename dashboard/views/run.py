@@ -287,9 +287,6 @@ def _tags(run: RunRow, before: RunRow | None) -> None:
     )  # fmt: skip
 
 
-page()
-
-
 def _journal(run: RunRow) -> None:
     """Text of somebody else's process: shown as it is, and never as anything else."""
     told = data.ask(queries.journal, run.id)
@@ -300,3 +297,6 @@ def _journal(run: RunRow) -> None:
             st.caption("Addresses that its worker asked for and was refused come first.")
         with st.expander(f"{words.count(len(told.splitlines()), 'line')} of its processes"):
             st.code(told, language=None, wrap_lines=True)
+
+
+page()

@@ -38,7 +38,7 @@ def _refuse_taken(connection: Connection, name: str) -> None:
         sa.select(m.run.c.id)
         .join(m.backend, m.backend.c.id == m.run.c.backend_id)
         .outerjoin(m.control, m.control.c.control_id == m.run.c.id)
-        .where(m.backend.c.name == name, m.control.c.control_id.is_(None))
+        .where(m.backend.c.name == name, m.run.c.subset == "", m.control.c.control_id.is_(None))
     )
     taken = connection.execute(own.order_by(m.run.c.id).limit(1)).scalar()
     if taken is not None:

@@ -274,6 +274,7 @@ def test_both_fall(db, tmp_path):
     )
     assert queries.verdict(db, of_control(db, outcome).id).verdict == "worse"
     assert shapes.verdict(content, [])["control"]["nights"] == 7
+    assert run(fallen, db).status == "whole"  # looks at a control are no reason against its next night
 
 
 def test_the_backend_alone_falls(db, tmp_path):

@@ -22,6 +22,7 @@ from store.records import (
     CaseRecord,
     FindingRecord,
     LintRecord,
+    NewControl,
     NewRun,
     Rollup,
     ScenarioOutcome,
@@ -53,6 +54,11 @@ BACKENDS = (
     Backend("mem0", "mem0", 0.96, 212.0),
     Backend("notes", "ourteam.memory:Notes", 0.92, 41.0),
 )
+
+
+CONTROL = Backend("mem0-control", "mem0", 0.96, 205.0)
+"""The frozen release that runs beside mem0 on golden, and keeps what the newer one broke."""
+RELEASE = "mem0ai==2.0.0"
 
 
 class World(NamedTuple):
@@ -176,7 +182,7 @@ class Fate:
         if backend.name == "notes" and case in self.leaking:
             return night < self.leak + 4 * self.leaking.index(case)
         slip = dice.random() < (0.012 if backend.skill > 0.5 else 0)
-        return (case in self.able[backend.name]) != slip
+        return (case in self.able[backend.name.removesuffix("-control")]) != slip
 
 
 def _dice(*seed: object) -> random.Random:
@@ -202,8 +208,8 @@ def environment(backend: Backend, night: int, nights: int) -> dict[str, Any]:
 class Teller:
     """Writes nights of runs."""
 
-    def __init__(self, db: Database, nights: int, cases: int, hostile: bool) -> None:
-        self.db, self.nights, self.cases, self.hostile = db, nights, cases, hostile
+    def __init__(self, db: Database, nights: int, cases: int, hostile: bool, control: bool = False) -> None:
+        self.db, self.nights, self.cases, self.hostile, self.control = db, nights, cases, hostile, control
         self.fate = {suite.name: Fate(suite, nights) for suite in (self.golden(), contract(14))}
         self.known: dict[str, int] = {}
 
@@ -223,6 +229,12 @@ class Teller:
         self, suite: SuiteRecord, backend: Backend, night: int, token: int = 1, trigger: str = "nightly",
         subset: str = "", trials: int = 1,
     ) -> int:  # fmt: skip
+        return writes.open_run(self.db, self.new(suite, backend, night, token, trigger, subset, trials))
+
+    def new(
+        self, suite: SuiteRecord, backend: Backend, night: int, token: int, trigger: str, subset: str,
+        trials: int,
+    ) -> NewRun:  # fmt: skip
         version = self.once(suite.version, lambda: writes.register_suite(self.db, suite))
         row = self.once(
             backend.name, lambda: writes.register_backend(self.db, backend.name, backend.type, {})
@@ -230,8 +242,7 @@ class Teller:
         content = environment(backend, night, self.nights)
         place = self.once(str(content), lambda: writes.register_environment(self.db, content))
         asked = len(suite.cases) * trials
-        new = NewRun(version, row, place, trigger, token, asked, 3, "1", subset=subset, trials=trials)
-        return writes.open_run(self.db, new)
+        return NewRun(version, row, place, trigger, token, asked, 3, "1", subset=subset, trials=trials)
 
     def once(self, name: str, register: Callable[[], int]) -> int:
         """Registering again what has not changed is half of all the writing."""
@@ -240,7 +251,16 @@ class Teller:
         return self.known[name]
 
     def run(self, suite: SuiteRecord, backend: Backend, night: int) -> int:
-        run_id = self.open(suite, backend, night)
+        if self.control and (suite.name, backend.name) == ("golden", "mem0"):
+            new = self.new(suite, backend, night, 1, "nightly", "", 1)
+            frozen = NewControl(CONTROL.name, CONTROL.type, {}, RELEASE, new.environment_id, 1)
+            run_id, control_id = writes.open_pair(self.db, new, frozen)
+            self.end(control_id, suite, CONTROL, night)
+        else:
+            run_id = self.open(suite, backend, night)
+        return self.end(run_id, suite, backend, night)
+
+    def end(self, run_id: int, suite: SuiteRecord, backend: Backend, night: int) -> int:
         status, reason = self.ending(suite.name, backend.name, night)
         outcomes = self.outcomes(suite, backend, night, status)
         if outcomes:
@@ -259,7 +279,7 @@ class Teller:
         self, run_id: int, suite: SuiteRecord, backend: Backend, night: int, closing: int | None = None
     ) -> Verdict | None:
         """Judging takes time: from the upgrade on where it brings news, elsewhere the last nights."""
-        if backend.name in ("mem0", "notes") and suite.name == "golden":
+        if backend.name in ("mem0", "mem0-control", "notes") and suite.name == "golden":
             first = self.fate["golden"].upgrade
         else:
             first = self.nights - (3 if suite.name == "golden" and backend.skill > 0.5 else 1)
@@ -325,12 +345,13 @@ def seed(
     end: datetime | None = None,
     running: bool = False,
     hostile: bool = True,
+    control: bool = False,
 ) -> World:
     """Fill an empty record. The last night ends before `end` (now); `running` adds a run that is going on,
-    `hostile` text that tries to be markup."""
+    `hostile` text that tries to be markup, `control` a frozen release beside mem0."""
     last = (end or datetime.now(UTC)).replace(minute=0, second=0, microsecond=0) - timedelta(hours=2)
     dates = [last - timedelta(days=nights - 1 - night) for night in range(nights)]
-    teller = Teller(db, nights, cases, hostile)
+    teller = Teller(db, nights, cases, hostile, control)
     ids = [teller.night(number, at) for number, at in enumerate(dates)]
     _happenings(db, dates, hostile)
     fate = teller.fate["golden"]

@@ -71,69 +71,51 @@ def test_a_leak_of_the_control_is_no_fall_of_tonight():
     assert read_after(leaking, stage="leak").cause == "shared"
 
 
+TOLD_BACKEND = (
+    "The backend itself: 12 cases lost and 0 gained in 1 night (p = 0.0015) against its control thing 1.0. "
+    "The control fell too, by less. 2 pairs with an error left out."
+)
+TOLD_OPEN = (
+    "Cause not known yet: the control thing 1.0 did not fall; 2 cases lost and 0 gained in 1 night "
+    "(p = 0.67) against it."
+)
+EVEN = "0 cases lost and 0 gained in 1 night against it."
+SAME_FELL = "the control thing 1.0 fell in the same hours."
+VOID = "its run 8 is void: no key"
+UNREAD = f"The control thing 1.0 could not be read ({VOID})"
+FIRST = "the first run of this series"
+
+
 @pytest.mark.parametrize(
     ("night", "word", "unread", "said"),
     [
-        (
-            NIGHT,
-            "worse",
-            None,
-            (
-                "Shared cause (provider, judge, machine): the control thing 1.0 fell in the same hours. 0 cases "
-                "lost and 0 gained in 1 night against it."
-            ),
-        ),
+        (NIGHT, "worse", None, f"Shared cause (provider, judge, machine): {SAME_FELL} {EVEN}"),
         (
             NIGHT._replace(lost=12, dropped=2),
             "worse",
             None,
-            (
-                "The backend itself: 12 cases lost and 0 gained in 1 night (p = 0.0015) against its control "
-                "thing 1.0. The control fell too, by less. 2 pairs with an error left out."
-            ),
+            TOLD_BACKEND,
         ),
         (
             NIGHT._replace(lost=2, control=Said("unchanged", "", None)),
             "worse",
             None,
-            (
-                "Cause not known yet: the control thing 1.0 did not fall; 2 cases lost and 0 gained in 1 night "
-                "(p = 0.67) against it."
-            ),
+            TOLD_OPEN,
         ),
         (
-            NIGHT._replace(control=Said("cannot_tell", "", "the first run of this series")),
+            NIGHT._replace(control=Said("cannot_tell", "", FIRST)),
             "worse",
             None,
-            (
-                "Cause not known yet: of the control thing 1.0 nothing can be told: the first run of this "
-                "series; 0 cases lost and 0 gained in 1 night against it."
-            ),
+            f"Cause not known yet: of the control thing 1.0 nothing can be told: {FIRST}; {EVEN}",
         ),
-        (
-            NIGHT,
-            "unchanged",
-            None,
-            (
-                "No worse than its control thing 1.0: 0 cases lost and 0 gained in 1 night against it. "
-                "The control alone fell."
-            ),
-        ),
+        (NIGHT, "unchanged", None, f"No worse than its control thing 1.0: {EVEN} The control alone fell."),
         (
             None,
             "worse",
-            "its run 8 is void: no key",
-            (
-                "The control thing 1.0 could not be read (its run 8 is void: no key), so whether the cause is "
-                "shared cannot be told."
-            ),
+            VOID,
+            f"{UNREAD}, so whether the cause is shared cannot be told.",
         ),
-        (
-            None,
-            "unchanged",
-            "its run 8 is void: no key",
-            "The control thing 1.0 could not be read (its run 8 is void: no key).",
-        ),
+        (None, "unchanged", VOID, f"{UNREAD}."),
     ],
 )
 def test_in_a_sentence(night, word, unread, said):
