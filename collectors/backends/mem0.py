@@ -102,6 +102,7 @@ class Mem0(Backend):
                 permanent=True,
             )
         self._delete(rows)
+        self._release.drop_messages(_entity(scope.namespace))
 
     def remember(self, scope: Scope, memories: Sequence[Memory]) -> Usage:
         """One `add` for each memory: only so is it known which memory a fact was taken from."""

@@ -41,6 +41,10 @@ class Generation(Protocol):
 
     def listed(self, entities: Mapping[str, str]) -> list[Row]: ...
 
+    def drop_messages(self, agent_id: str) -> None:
+        """Those that are kept beside the memories, to be shown to the LLM."""
+        ...
+
     def prompts(self) -> list[str | None]:
         """What the LLM is asked with, but for dates: they change daily."""
         ...
@@ -68,6 +72,9 @@ class ByKeywords:
     def listed(self, entities: Mapping[str, str]) -> list[Row]:
         return _results(self._memory.get_all(**entities, limit=ALL_ROWS))
 
+    def drop_messages(self, agent_id: str) -> None:
+        """None are kept."""
+
     def prompts(self) -> list[str | None]:
         theirs = import_module("mem0.configs.prompts")
         names = "FACT_RETRIEVAL", "USER_MEMORY_EXTRACTION", "AGENT_MEMORY_EXTRACTION", "DEFAULT_UPDATE_MEMORY"
@@ -94,6 +101,12 @@ class ByFilters:
 
     def listed(self, entities: Mapping[str, str]) -> list[Row]:
         return _results(self._memory.get_all(filters=dict(entities), **self._all))
+
+    def drop_messages(self, agent_id: str) -> None:
+        """No call of the vendor's reaches them, but one that empties the whole store."""
+        beginning = f"agent_id={agent_id}&"
+        with self._memory.db.connection as database:
+            database.execute("DELETE FROM messages WHERE instr(session_scope, ?) = 1", [beginning])
 
     def prompts(self) -> list[str | None]:
         theirs = import_module("mem0.configs.prompts")

@@ -1,6 +1,6 @@
 """An OpenAI-compatible server on loopback that answers by rules: extraction without a model.
 
-It knows the questions of mem0 by their prompts: which facts a message holds, and up to 1.x what becomes of them.
+It knows the questions of mem0 by their prompts: the facts of a message, and up to 1.x what becomes of them.
 """
 
 from __future__ import annotations

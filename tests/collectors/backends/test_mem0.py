@@ -372,6 +372,26 @@ class TestInfer:
         assert backend.remember(BOX, []) == Usage()
         assert len(llm.requests) == 3
 
+    def test_what_was_forgotten_is_still_shown_to_the_model(
+        self, open_mem0: Callable[..., Mem0], llm: ScriptedLlm
+    ) -> None:
+        """The vendor keeps a user's last messages and shows them to the model, forgotten or not; a namespace
+        that was reset has none, and the others keep theirs."""
+
+        def shown(scope: Scope) -> bool:
+            backend.remember(scope, [Memory("m-1", "Good morning!")])
+            return "ferry" in llm.requests[-1][1]["messages"][-1]["content"]
+
+        backend = self.opened(open_mem0, llm)
+        other = replace(BOX, namespace="memtrend-test-11")
+        for scope in (BOX, other):
+            backend.remember(scope, [Memory("m-0", "I take the ferry.")])
+        backend.forget_user(BOX)
+        assert shown(BOX)
+        backend.reset(BOX)
+        assert not shown(BOX)
+        assert shown(other)
+
     def test_model_and_prompt_are_versions(self, open_mem0: Callable[..., Mem0], llm: ScriptedLlm) -> None:
         """A change of the extracting model, or of the vendor's prompt for it, shows in the fingerprint."""
         versions = self.opened(open_mem0, llm).versions()
@@ -457,8 +477,8 @@ class TestReleases:
         assert set(ids(backend, "When does the ferry leave?", 3)) == found
 
     def test_several_domains_may_be_refused(self, release: tuple[str, Backend]) -> None:
-        """From 1.0.0 to 1.0.6 the documented filter by a list is an error over the vendor's default store; one
-        domain works everywhere."""
+        """From 1.0.0 to 1.0.6 the documented filter by a list is an error over the vendor's default store; by
+        one domain all can filter."""
         version, backend = release
         backend.reset(BOX)
         for id, text in zip(("sea", "music", None), TEXTS, strict=True):
