@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
@@ -82,7 +83,11 @@ class Arm:
         self.diagnoses = Allowance(self.plan.limits.max_diagnoses)
 
     def close(self) -> None:
+        """Let the backend go, and keep what its processes had to tell beside their answers."""
         _close(self.instance, GRACE_S / 2 if self.lease.stop.is_set() else self.plan.limits.timeout_s)
+        if self.run_id and (told := self.instance.journal()):
+            with suppress(StoreError):  # the run has ended, and is kept
+                writes.add_to_journal(self.db, self.run_id, told)
 
     # Before the first scenario
 
@@ -94,7 +99,8 @@ class Arm:
             if not self.plan.suite.standing:  # the checks write
                 box = f"{NAMESPACE_PREFIX}check-{self.lease.token}"
                 self.broken = _faults(adapter_checks(on_line(backend, line), box))
-            self.environment = fingerprint(line(backend.versions).value, self.plan.public_config)
+            versions, process = line(backend.versions).value, line(backend.environment).value
+            self.environment = fingerprint(versions, self.plan.public_config, process=process)
         except Stopped:
             raise Stopped(self.lease.reason or "stopped before it began") from None
         except Exception as error:  # noqa: BLE001  whatever an adapter raises here is why the run is void
