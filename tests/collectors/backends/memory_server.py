@@ -11,12 +11,15 @@ import json
 import math
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
+
+from collectors.backend import Backend, BackendConfig, open_backend
+from collectors.suite import Memory, Scope
 
 PAGE = 2
 """Hits on a page of the second contract."""
@@ -250,3 +253,104 @@ def _handler(server: MemoryServer) -> type[BaseHTTPRequestHandler]:
             """Quiet."""
 
     return Handler
+
+
+# How a backend is told to speak to it
+
+KEY = "sk-very/secret+1234"
+BOX = Scope("memtrend-http-1", "anna")
+PIANO = Memory("m-piano", "The piano tuner comes on the second Friday of the month.")
+FERRY = Memory("m-ferry", "The night ferry from Ystad leaves at 22:30.", domain="travel")
+
+MORE: dict[str, Any] = {
+    "capabilities": ["ids", "metadata", "durable", "deterministic"],
+    "answers": {"tokens": "usage.tokens"},
+    "requests": {
+        "amend": {
+            "path": "/update",
+            "body": {"id": "{namespace}/{user}/{id}", "user_id": "{namespace}/{user}", "text": "{text}"},
+        },
+        "forget": {
+            "path": "/delete",
+            "body": {"id": "{namespace}/{user}/{id}", "user_id": "{namespace}/{user}"},
+        },
+        "forget_user": {"path": "/delete_user", "body": {"user_id": "{namespace}/{user}"}},
+        "count": {"path": "/count", "body": {"prefix": "{namespace}/"}},
+    },
+}
+"""The common contract, and what the server can do beside it."""
+
+USERS = "/v2/{namespace}/users/{user}"
+OTHERWISE: dict[str, Any] = {
+    "capabilities": ["ids", "metadata", "durable", "deterministic"],
+    "higher_is_better": False,
+    "requests": {
+        "remember": {
+            "path": f"{USERS}/memories",
+            "body": "{memories}",
+            "each": {"content": "{text}", "thread": "{session}", "attributes": "{metadata}"},
+        },
+        "recall": {
+            "method": "GET",
+            "path": f"{USERS}/search",
+            "query": {
+                "q": "{query}",
+                "top": "{k}",
+                "thread": "{session}",
+                "domain": "{domains}",
+                "from": "{cursor}",
+            },
+        },
+        "reset": {"method": "DELETE", "path": "/v2/{namespace}"},
+        "amend": {
+            "method": "PATCH",
+            "path": "/v2/{namespace}/memories/{stored}",
+            "body": {"content": "{text}"},
+        },
+        "forget": {"method": "DELETE", "path": "/v2/{namespace}/memories/{stored}"},
+        "forget_user": {"method": "DELETE", "path": USERS},
+        "count": {"method": "GET", "path": "/v2/{namespace}/memories"},
+        "settle": {"method": "GET", "path": "/v2/{namespace}/status"},
+        "version": {"method": "GET", "path": "/v2/version"},
+    },
+    "answers": {
+        "hits": "data.groups[*].items[*]",
+        "id": "uid",
+        "text": "content",
+        "score": "distance",
+        "metadata": "attributes",
+        "stored": "created[*].uid",
+        "next": "page.next",
+        "count": "all",
+        "settled": "waiting",
+        "settled_is": 0,
+        "version_header": "x-server-version",
+    },
+}
+
+
+def served() -> Iterator[MemoryServer]:
+    """For a fixture: a server, stopped at the end."""
+    server = MemoryServer()
+    yield server
+    server.stop()
+
+
+def configured(server: MemoryServer, options: Mapping[str, Any]) -> Backend:
+    return open_backend(BackendConfig("ours", "http", {"url": server.url, **options}))
+
+
+def opening(server: MemoryServer) -> Iterator[Callable[..., Backend]]:
+    """For a fixture: opens backends on the server, their first reset behind them, so that requests can be
+    counted."""
+    backends: list[Backend] = []
+
+    def open(**options: Any) -> Backend:
+        backends.append(configured(server, options))
+        backends[-1].reset(Scope("memtrend-before"))
+        server.asked.clear()
+        return backends[-1]
+
+    yield open
+    for backend in backends:
+        backend.close()
