@@ -82,6 +82,8 @@ class _Http(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # headers and body in one packet: a second one would wait for the first one's receipt
+    disable_nagle_algorithm = True
 
     def do_GET(self) -> None:
         self._answer({"/v1/embedder": self._serving.described, "/v1/models": self._models})
