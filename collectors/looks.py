@@ -20,6 +20,10 @@ def take_look(db: Database, settings: Settings, run_id: int) -> Verdict:
     row = queries.run(db, run_id)
     if row is None or row.status != "whole" or row.subset:
         raise StoreError(f"run {run_id} is no whole run of a whole suite: there is nothing to look at again")
+    if row.backend not in settings.backends:
+        raise StoreError(
+            f"run {run_id}: {row.backend} is no backend that is configured, so nobody can ask it"
+        )
     again = plan(settings, row.suite, row.backend, meta=row.meta)
     if again.suite.version != row.suite_version:
         raise StoreError(f"run {run_id}: suite {row.suite} has changed since; run it anew")

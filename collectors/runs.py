@@ -59,12 +59,14 @@ def interrupted(
     """The interrupted runs asked for, or the newest of each suite and backend. Raises
     `NothingToResume`, and `StoreError` when its suite has changed since."""
     release_those_of_the_dead(db)
-    _refuse_controls(db, run_ids)
     rows = queries.runs(
         db, suites=suites, backends=backends, statuses=["interrupted"], ids=run_ids or None, limit=1000
     )
     rows = [row for row in rows if row.subset != queries.CALIBRATION]  # half of one tells nothing later
-    rows = [row for row in rows if queries.control_of(db, row.id) is None]  # it goes on with its run
+    controls = {one.name for one in queries.controls(db)}
+    if run_ids:
+        _refuse_controls([row for row in rows if row.backend in controls])
+    rows = [row for row in rows if row.backend not in controls]  # they go on with their runs
     newest = {(row.suite, row.backend): row for row in reversed(rows)}
     if not newest:
         which = f"run {run_ids[0]} is not interrupted" if run_ids else "no run is interrupted"
@@ -72,13 +74,14 @@ def interrupted(
     return [_resumed(settings, row) for row in newest.values()]
 
 
-def _refuse_controls(db: Database, run_ids: Sequence[int]) -> None:
-    for run_id in run_ids:
-        if about := queries.control_of(db, run_id):
-            raise NothingToResume(
-                f"run {run_id} is the control of run {about}, which takes it along: "
-                f"memtrend run --resume {about}"
-            )
+def _refuse_controls(rows: Sequence[queries.RunRow]) -> None:
+    for row in rows:
+        if row.control_of is None:
+            raise NothingToResume(f"run {row.id} is a look at a control, and is not gone on with")
+        raise NothingToResume(
+            f"run {row.id} is the control of run {row.control_of}, which takes it along: "
+            f"memtrend run --resume {row.control_of}"
+        )
 
 
 def _resumed(settings: Settings, row: queries.RunRow) -> Todo:

@@ -29,6 +29,7 @@ def run(row: RunRow) -> dict[str, Any]:
         "trials": row.trials,
         "trigger": row.trigger,
         "subset": row.subset,
+        "control_of": row.control_of,
         "meta": row.meta,
         "cases_done": row.cases_done,
         "cases_total": row.cases_total,

@@ -103,8 +103,9 @@ def _beside(run: RunRow) -> None:
     if run.subset == queries.CONFIRM:
         about = run.trigger.rpartition(":")[2]
         _stands_at("This run asked once more what another had asked; what came of it stands there.", about)
-    if about := data.ask(queries.control_of, run.id):
-        _stands_at("A frozen release made this run in the same hours, to be compared with.", about)
+    if run.control_of is not None:
+        told = "A frozen release made this run in the same hours, to be compared with."
+        _stands_at(told, run.control_of)
 
 
 def _stands_at(said: str, about: int | str) -> None:

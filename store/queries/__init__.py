@@ -30,7 +30,6 @@ from store.queries.controls import (
     ControlRecord,
     ControlRow,
     control_beside,
-    control_of,
     controls,
 )
 from store.queries.journal import journal
@@ -216,7 +215,6 @@ __all__ = [
     "changes_to",
     "clock",
     "control_beside",
-    "control_of",
     "controls",
     "count_runs",
     "data_version",

@@ -89,13 +89,6 @@ def control_beside(db: Database, run_id: int) -> Beside | None:
         return _beside(connection, run_id)
 
 
-def control_of(db: Database, run_id: int) -> int | None:
-    """The run beside which this one was made as its control; None for any other run."""
-    query = sa.select(m.control.c.run_id).where(m.control.c.control_id == run_id)
-    with db.read() as connection:
-        return connection.execute(query).scalar()
-
-
 def _beside(connection: Connection, run_id: int) -> Beside | None:
     query = (
         sa.select(

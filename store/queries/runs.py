@@ -13,13 +13,14 @@ from sqlalchemy.engine import Connection
 from store import models as m
 from store.database import Database
 from store.metrics import METRIC_NAMES
-from store.queries.common import Rolled, is_of_a_control, is_whole, shown_status
+from store.queries.common import Rolled, is_whole, shown_status
 
 
 class RunRow(NamedTuple):
     """A run. `status`: running, whole, invalid, void or interrupted; `subset` '' is the whole suite;
     `metrics` are over all cases, by name, and there are none before the run is closed. `cancelled`:
-    someone asked it to stop. `scorer`: the version of the scorers that its scores are of."""
+    someone asked it to stop. `scorer`: the version of the scorers that its scores are of. `control_of`: the
+    run beside which this one was made as its control, None for any other."""
 
     id: int
     suite: str
@@ -42,6 +43,7 @@ class RunRow(NamedTuple):
     metrics: dict[str, Rolled]
     cancelled: bool = False
     scorer: str = ""
+    control_of: int | None = None
 
 
 class TagRow(NamedTuple):
@@ -90,7 +92,7 @@ def run(db: Database, run_id: int) -> RunRow | None:
 def progress(db: Database) -> list[RunRow]:
     """The runs that are going on, newest first; a control goes on with its run."""
     with db.read() as connection:
-        return select_runs(connection, [shown_status() == "running", ~is_of_a_control()])
+        return select_runs(connection, [shown_status() == "running", m.control.c.run_id.is_(None)])
 
 
 def is_cancelled(db: Database, run_id: int) -> bool:
@@ -166,6 +168,7 @@ def select_runs(
         run.errors_done.label("errors"),
         run.cancel.label("cancelled"),
         m.scorer.c.version.label("scorer"),
+        m.control.c.run_id.label("control_of"),
     )
     query = query.where(*where).order_by(run.started_at.desc(), run.id.desc()).limit(limit).offset(offset)
     rows = connection.execute(query).mappings().all()
@@ -181,6 +184,7 @@ def _from_runs(*columns: Any) -> sa.Select[Any]:
         .join(m.suite_version, m.suite_version.c.id == m.run.c.suite_version_id)
         .join(m.backend, m.backend.c.id == m.run.c.backend_id)
         .join(m.scorer, m.scorer.c.id == m.run.c.scorer_id)
+        .outerjoin(m.control, m.control.c.control_id == m.run.c.id)
     )
 
 

@@ -15,6 +15,7 @@ from collectors.backend import BackendConfig
 from collectors.configured import backend_public, configured, control_config
 from collectors.lease import BackendLease, InstanceBusy
 from collectors.runner import run
+from store import models as m
 from store import queries, shapes, verdict_words
 from store.errors import StoreError
 from store.settings import SettingsError
@@ -119,8 +120,8 @@ def test_is_no_backend_of_the_teams(db, tmp_path):
         ("mine-control", "mine"),
     ]
     assert queries.controls(db) == [("mine", "mine-control", f"{ODD}Shelf")]
-    assert queries.control_of(db, of_control(db, outcome).id) == outcome.run_id
-    assert queries.control_of(db, outcome.run_id) is None
+    assert of_control(db, outcome).control_of == outcome.run_id
+    assert queries.run(db, outcome.run_id).control_of is None
 
 
 # What goes wrong with it
@@ -335,6 +336,7 @@ def test_the_verdict_tells_the_cause(losing, ask):
     listed = one_document(ask(losing, "runs", "--json"))["runs"]
     control, own = [row["id"] for row in listed if not row["subset"]][:2]
     assert [row["backend"] for row in listed[:4]] == ["mine", "mine-control", "mine-control", "mine"]
+    assert [row["control_of"] for row in listed[:4]] == [None, None, own, None]
     told = ask(losing, "verdict", str(own))
     assert (told.returncode, told.stdout.splitlines()[0].split(":")[0]) == (1, "Suspected")
     assert f"  {SHARED}" in told.stdout.splitlines()
@@ -342,6 +344,20 @@ def test_the_verdict_tells_the_cause(losing, ask):
     assert (document["verdict"], document["lost"]) == ("worse", LOST)
     told = [document["control"][name] for name in ("run_id", "cause", "lost", "gained", "evidence")]
     assert told == [control, "shared", 0, 0, SHARED]
+
+
+def test_a_control_is_looked_at_by_the_runner_alone(losing, ask):
+    """A look at a control that was cut short stands in nobody's way, and none can be asked for."""
+    ask(losing, "run", "--suite", "small", "--backend", "mine")
+    with closing(opened(losing)) as record:
+        control, look = (row.id for row in queries.runs(record, backends=["mine-control"], limit=2)[::-1])
+        with record.write() as connection:
+            connection.execute(m.run.update().where(m.run.c.id == look).values(status="interrupted"))
+    nothing = ask(losing, "run", "--resume")
+    assert (nothing.returncode, "no run is interrupted" in nothing.stderr) == (3, True)
+    assert "is a look at a control" in ask(losing, "run", "--resume", str(look)).stderr
+    asked = ask(losing, "verdict", str(control), "--look")
+    assert (asked.returncode, "mine-control is no backend that is configured" in asked.stderr) == (1, True)
 
 
 def test_the_gate_tells_the_cause(losing, ask):
