@@ -224,6 +224,9 @@ OPTIONS: Mapping[str, frozenset[str]] = {
 }
 """Type -> what its section may hold beside the keys of every section: known without importing it."""
 
+IN_PROCESS = frozenset({"dense", "hybrid", "http", "faulty"})
+"""Types that take more than the standard library and one SDK, and so have no release to run in."""
+
 NAMESPACE_PREFIX = "memtrend-"
 """Every namespace begins with this; `reset` refuses any other."""
 

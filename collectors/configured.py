@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from collectors.backend import BACKENDS, OPTIONS, BackendConfig, Isolation
+from collectors.backend import BACKENDS, IN_PROCESS, OPTIONS, BackendConfig, Isolation
 from collectors.embedding import LOCAL
 from collectors.plans import Confirm, RunLimits, RunPlan
 from collectors.record import suite_record
@@ -22,7 +22,13 @@ def configured(path: Path | None = None) -> Settings:
     """The settings in force, every name in them known; adapters are found beside their file from now on.
     Raises `SettingsError`."""
     settings = load_settings(path)
-    check_names(settings, known_types=OPTIONS, known_suites=SHIPPED, known_embedders=LOCAL)
+    check_names(
+        settings,
+        known_types=OPTIONS,
+        known_suites=SHIPPED,
+        known_embedders=LOCAL,
+        in_process=IN_PROCESS,
+    )
     _refuse_taken_names(settings)
     _find_adapters_beside(settings.source)
     return settings

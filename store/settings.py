@@ -263,16 +263,21 @@ def check_names(
     known_types: Mapping[str, Collection[str]],
     known_suites: Collection[str],
     known_embedders: Collection[str],
+    in_process: Collection[str] = (),
 ) -> None:
     """Raises `SettingsError` for every name that leads nowhere: a backend's type, an option that its type
-    does not take (a dotted path with a colon is any type and takes any), an embedder, a suite or backend
-    of a schedule. `known_types`: type -> its options."""
+    does not take (a dotted path with a colon is any type and takes any), a package for one of `in_process`,
+    which have no release to run in, an embedder, a suite or backend of a schedule. `known_types`: type ->
+    its options."""
     problems = _Problems(settings.source)
     _check(problems, "embedder", settings.embedder, known_embedders)
     for name, backend in settings.backends.items():
         if ":" not in backend.type:
             _check(problems, f"backends.{name}.type", backend.type, known_types, 'or "package.module:Class"')
             _check_options(problems, name, backend, known_types)
+            if backend.package and backend.type in in_process:
+                told = f"{backend.type} runs in memtrend's own process: leave package out"
+                problems.add(f"backends.{name}.package", told)
         _check(problems, f"backends.{name}.embedder", backend.embedder, known_embedders)
     for name, schedule in settings.schedules.items():
         _check(problems, f"schedules.{name}.suites", schedule.suites, {*known_suites, *settings.suites})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import wraps
 from typing import Any
 
 import pytest
@@ -64,22 +63,8 @@ class Opened:
         return self.backend
 
 
-def _asked_here(test: Callable[..., None]) -> Callable[..., None]:
-    """A test of the contract as one of this module: those of its own module are opened by conftest."""
-
-    @wraps(test, assigned=("__name__", "__doc__"))
-    def asked(*given: Any, **named: Any) -> None:
-        test(*given, **named)
-
-    return asked
-
-
-class TestHttpContract:
+class TestHttpContract(test_contract.TestContract):
     """All that a memory owes its users, through either contract of the server."""
-
-    for _name, _test in vars(test_contract.TestContract).items():
-        if _name.startswith("test_"):
-            locals()[_name] = _asked_here(_test)
 
     @pytest.fixture(params=WAYS.values(), ids=WAYS)
     def opened(self, request: pytest.FixtureRequest, server: MemoryServer) -> Iterator[Opened]:
