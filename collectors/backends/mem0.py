@@ -338,8 +338,11 @@ def _parsed(config: BackendConfig) -> _Options:
     ]
     if options.infer and "llm" not in options.config:
         faults.append("infer needs config.llm: the model that extracts, and whoever pays for it")
-    unpriced = sorted(options.price.keys() - PRICED)
-    faults += [f"price has {', '.join(sorted(PRICED))}, and no {name!r}" for name in unpriced]
+    faults += [
+        f"price is {' and '.join(PRICED)}, USD for a million tokens, not {name} = {usd!r}"
+        for name, usd in options.price.items()
+        if name not in PRICED or not isinstance(usd, int | float)
+    ]
     if faults:
         raise BackendError(f"backend {config.name}: {'; '.join(faults)}", permanent=True)
     return options

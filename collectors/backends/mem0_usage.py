@@ -7,7 +7,7 @@ from typing import Any
 
 from collectors.backend import Usage
 
-PRICED = frozenset({"input", "output"})
+PRICED = ("input", "output")
 """Keys of a price: USD for a million tokens."""
 
 

@@ -93,7 +93,8 @@ class TestOptions:
             ({"threshold": 0.5}, "unknown option 'threshold'; known: config, infer, search, price"),
             ({"search": {"top_k": 3, "filters": {}}}, "search.filters is memtrend's to set; search.top_k is"),
             ({"search": {"limit": 3, "run_id": "x"}}, "search.limit is memtrend's to set; search.run_id is"),
-            ({"price": {"inptu": 2.0}}, "price has input, output, and no 'inptu'"),
+            ({"price": {"inptu": 2.0}}, "price is input and output, USD .* tokens, not inptu = 2.0"),
+            ({"price": {"input": "2.0"}}, "not input = '2.0'"),
             ({"infer": True}, "infer needs config.llm"),
             (
                 {"config": {"vector_store": {"provider": "shoebox"}}},
@@ -543,12 +544,11 @@ def test_extraction_is_the_vendor_s(version: str, llm: ScriptedLlm) -> None:
     assert len(llm.requests) == sum(usage.calls for usage in used)
 
 
-def test_an_embedder_of_its_own_is_asked(llm: ScriptedLlm, tmp_path: Path) -> None:
+def test_an_embedder_of_its_own_is_asked(open_mem0: Callable[..., Mem0], llm: ScriptedLlm) -> None:
     """Where the vendor's configuration names an embedder, its own client asks that one."""
-    backend = open_backend(of_release("1.0.3", tmp_path / "store", config={"embedder": llm.embedder}))
+    backend = open_mem0(config={"embedder": llm.embedder})
     plant(backend, *TEXTS)
     assert ids(backend, "Violin lessons cost", 1) == ["m-1"]
-    backend.close()
     asked = [text for path, body in llm.requests if path == "/v1/embeddings" for text in body["input"]]
     assert list(dict.fromkeys(asked)) == [*TEXTS, "Violin lessons cost"]
 
