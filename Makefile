@@ -8,11 +8,11 @@ INSTALL = $(PYTHON) scripts/install.py
 WORKSHOP = bench build isolated lint mem0 minilm test
 BENCHMARKS = $(filter-out benchmarks/measure.py, $(wildcard benchmarks/*.py))
 
-.PHONY: help install up test lint lock bench mutants screenshots clean python
+.PHONY: help install up test test-backends lint lock bench mutants screenshots clean python
 
 help: ## list the targets
 	@echo 'make TARGET [EXTRAS="isolated mem0"] [ARGS="..."] [PYTHON=python3.12]'
-	@sed -n 's/^\([a-z]*\):[^#]*## /  \1\t/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):[^#]*## /  \1\t/p' Makefile | expand -t 16
 
 install: python ## make .venv from the lock, with EXTRAS
 	@$(INSTALL) $(EXTRAS)
@@ -23,6 +23,10 @@ up: install ## run the suites, collect and serve the dashboard; ARGS go to memtr
 test: python ## everything the tests need, then the tests; ARGS go to pytest
 	@$(INSTALL) --browser $(WORKSHOP)
 	@exec .venv/bin/pytest -n 3 --dist loadfile $(ARGS)
+
+test-backends: python ## every real system in every release that is known, beside what `test` runs of them
+	@$(INSTALL) $(WORKSHOP)
+	@exec .venv/bin/pytest -n 2 --dist loadfile -m "" tests/collectors/backends $(ARGS)
 
 lint: python ## style, types, layers, and whether the lock fits
 	@$(INSTALL) $(WORKSHOP)

@@ -6,7 +6,7 @@ A row is a name, how it is configured, and what is known of it. Rows that are no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any

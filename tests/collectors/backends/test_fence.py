@@ -66,7 +66,7 @@ print("all of it")
 
 
 def test_this_machine_alone() -> None:
-    """Names, addresses, datagrams, libraries and event loops are refused before they leave; loopback works."""
+    """Names, addresses, datagrams, libraries and event loops are refused; loopback works."""
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(PROGRAM)],
         cwd=ROOT,
