@@ -14,7 +14,8 @@ from typing import Any
 from collectors.backend import BackendConfig, Isolation
 
 KEEPS = frozenset({"forget", "count", "ids", "metadata"})
-CHANGES = KEEPS | {"amend", "forget_user", "deterministic"}
+OWN = KEEPS | {"amend", "forget_user"}
+CHANGES = OWN | {"deterministic"}
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,15 @@ def _langgraph(name: str, *extra: str, python: str = "", **fields: Any) -> Syste
     )
 
 
+CHROMA = Isolation("chromadb==1.5.9")
+
+
+def _lancedb(search: str, *legs: str, deterministic: bool = False) -> System:
+    declared = OWN | {"legs"} | ({"deterministic"} if deterministic else set())
+    isolation = Isolation("lancedb==0.40.0")
+    return System(f"lancedb-{search}", "lancedb", isolation, declared, legs, {"search": search})
+
+
 SYSTEMS = (
     _mem0("0.1.118"),
     _mem0("1.0.0"),
@@ -81,5 +91,11 @@ SYSTEMS = (
         quick=True,
         options={"store": "sqlite"},
     ),
+    System("chroma", "chroma", CHROMA, OWN, quick=True),
+    System("chroma-cosine", "chroma", CHROMA, OWN, options={"space": "cosine"}),
+    System("qdrant", "qdrant", Isolation("qdrant-client==1.20.0"), OWN | {"deterministic"}),
+    _lancedb("hybrid", "keyword", "vector"),
+    _lancedb("vector", "vector", deterministic=True),
+    _lancedb("fts", "keyword"),
     System("langmem", "langmem", Isolation("langmem==0.0.30"), CHANGES - {"metadata"}, on_disk=False),
 )

@@ -10,6 +10,8 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,8 @@ from collectors.contract import adapter_checks
 from collectors.scenario import CallLimits, play
 from collectors.suite import SHIPPED, Expectation, Memory, Plant, Probe, Scenario, Scope, load
 from collectors.timing import timed
+from store import queries
+from store.database import open_database
 from tests.collectors.backends.odd_releases import ODD
 
 ROOT = Path(__file__).parents[3]
@@ -50,7 +54,7 @@ def isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
     yield open
     for backend in opened:
         backend.abandon()
-    assert list(scratch.iterdir()) == []
+    assert list(scratch.glob("memtrend-worker-*")) == []
 
 
 def planted(backend: Backend, *memories: Memory) -> Backend:
@@ -316,11 +320,102 @@ class TestEnvironment:
         assert not [name for name in environ if name.startswith(("MEMTREND_", "PYTHONPATH"))]
 
 
-def test_a_run_keeps_it_all(tmp_path: Path, ask: Callable[..., Any]) -> None:
-    """The command line runs a release, and the record has its environment, its journal, its latencies."""
-    (tmp_path / "memtrend.toml").write_text(
-        '[backends.ours]\ntype = "keyword"\npackage = "six==1.17.0"\n', encoding="utf-8"
+def stored_environment(folder: Path, run_id: int) -> dict[str, Any]:
+    db = open_database(f"sqlite:///{folder / 'memtrend.db'}")
+    stored = queries.run(db, run_id)
+    assert stored is not None
+    assert stored.environment_id is not None
+    found = queries.environment(db, stored.environment_id)
+    db.close()
+    assert found is not None
+    return found
+
+
+class TestAtTheCommandLine:
+    """What a user sees of a release."""
+
+    TOML = """
+        [environments]
+        directory = "envs"
+        [backends.ours]
+        type = "{type}"
+        package = "six==1.17.0"
+    """
+
+    def project(self, folder: Path, type: str) -> Path:
+        text = textwrap.dedent(self.TOML.format(type=type))
+        (folder / "memtrend.toml").write_text(text, encoding="utf-8")
+        return folder
+
+    def test_a_run_keeps_it_all(self, tmp_path: Path, ask: Callable[..., Any]) -> None:
+        """The record has the environment of the worker, and what it printed, with the run."""
+        folder = self.project(tmp_path, f"{ODD}Chats")
+        done = ask(folder, "run", "--suite", "smoke", "--json")
+        [run] = json.loads(done.stdout)["runs"]
+        assert (done.returncode, run["status"]) == (0, "whole")
+        environment = stored_environment(folder, run["id"])
+        assert environment["packages"] == {"six": "1.17.0"}
+        assert environment["config"]["package"] == "six==1.17.0"
+        shown = ask(folder, "show", str(run["id"]), "--json")
+        assert "so was C" in json.loads(shown.stdout)["journal"]
+        assert "so was C" in ask(folder, "show", str(run["id"])).stdout
+
+    def test_environments_are_listed_made_and_removed(self, tmp_path: Path, ask: Callable[..., Any]) -> None:
+        """`backend envs` says which there are, makes those of the configuration, removes the old ones."""
+        folder = self.project(tmp_path, "keyword")
+        assert json.loads(ask(folder, "backend", "envs", "--json").stdout) == {
+            "environments": [],
+            "removed": [],
+        }
+        [made] = json.loads(ask(folder, "backend", "envs", "--make", "--json").stdout)["environments"]
+        assert (made["package"], made["with"], made["locked"], made["in_use"]) == (
+            *("six==1.17.0", [], False, False),
+        )
+        assert made["bytes"] > 0
+        assert "six==1.17.0" in ask(folder, "backend", "envs").stdout
+        kept = json.loads(ask(folder, "backend", "envs", "--clean", "--json").stdout)
+        assert kept["removed"] == []
+        gone = ask(folder, "backend", "envs", "--clean", "--older-than", "0s")
+        assert f"removed {made['name']}" in gone.stdout
+        assert list((folder / "envs").glob("*/")) == []
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (["--older-than", "7d"], "--older-than goes with --clean"),
+            (["--clean", "--older-than", "soon"], "--older-than should be a number and a unit"),
+        ],
     )
-    done = ask(tmp_path, "run", "--suite", "smoke", "--json")
-    [run] = json.loads(done.stdout)["runs"]
-    assert (done.returncode, run["status"]) == (0, "whole")
+    def test_what_makes_no_sense_is_refused(
+        self, tmp_path: Path, ask: Callable[..., Any], arguments: list[str], said: str
+    ) -> None:
+        """With exit code 2, and what is expected."""
+        done = ask(self.project(tmp_path, "keyword"), "backend", "envs", *arguments)
+        assert done.returncode == 2
+        assert said in done.stderr
+
+    def test_a_release_that_is_not_there_voids_the_run(self, tmp_path: Path, ask: Callable[..., Any]) -> None:
+        """The run says what uv said, and nothing was asked."""
+        folder = self.project(tmp_path, "keyword")
+        text = (folder / "memtrend.toml").read_text().replace("1.17.0", "0.0.987")
+        (folder / "memtrend.toml").write_text(text)
+        done = ask(folder, "run", "--suite", "smoke")
+        assert "void" in done.stdout + done.stderr
+        assert "no version of six==0.0.987" in done.stdout + done.stderr
+
+
+@pytest.mark.skipif(find_spec("mem0") is None, reason="make install EXTRAS=mem0")
+def test_mem0_answers_as_in_process(isolated: Callable[..., Backend]) -> None:
+    """A real SDK with memtrend's embedder over loopback gives equal ranks, and scores to 1e-6."""
+    release = Isolation(f"mem0ai=={version('mem0ai')}")
+    here = open_backend(BackendConfig("here", "mem0"))
+    there = isolated("mem0", isolation=release)
+    scenario = load(SHIPPED["golden"]).scenarios[0]
+    plants = [memory for step in scenario.steps if isinstance(step, Plant) for memory in step.memories]
+    for backend in (here, there):
+        planted(backend, *plants)
+    for probe in scenario.probes[:20]:
+        expected, found = (backend.recall(BOX, probe.query, 10).hits for backend in (here, there))
+        assert [hit.id for hit in found] == [hit.id for hit in expected]
+        assert [hit.score for hit in found] == pytest.approx([hit.score for hit in expected], abs=1e-6)
+    here.close()
