@@ -9,10 +9,13 @@ import ast
 import json
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from zlib import crc32
+
+import pytest
 
 KEY = "sk-very-secret-1234"
 USAGE = {"prompt_tokens": 100, "completion_tokens": 11, "total_tokens": 111}
@@ -104,6 +107,29 @@ class ScriptedLlm:
         text = decision.known if decision.event == "DELETE" else fact
         told = {"id": ids[decision.known], "text": text, "event": decision.event}
         return {**told, "old_memory": decision.known}
+
+
+FACTS = {
+    "take the ferry": ["The ferry leaves at seven", "Anna sails to Bornholm"],
+    "allergic to peanuts": ["Anna is fond of peanuts"],
+    "live in Ystad": ["Anna lives in Ystad"],
+    "moved to Lund": ["Anna lives in Lund"],
+    "have a dog": ["Anna has a dog"],
+    "dog died": ["Anna has no dog"],
+}
+DECISIONS = {
+    "Anna lives in Lund": Decision("UPDATE", "Anna lives in Ystad"),
+    "Anna has no dog": Decision("DELETE", "Anna has a dog"),
+}
+
+
+@contextmanager
+def speaking(environment: pytest.MonkeyPatch) -> Iterator[ScriptedLlm]:
+    """One that knows these facts, and is asked whatever the environment says of proxies and routers."""
+    environment.setenv("NO_PROXY", "127.0.0.1")
+    environment.delenv("OPENROUTER_API_KEY", raising=False)
+    with ScriptedLlm(FACTS, DECISIONS) as llm:
+        yield llm
 
 
 def _embedded(body: dict[str, Any]) -> dict[str, Any]:

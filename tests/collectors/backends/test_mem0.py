@@ -20,26 +20,16 @@ import pytest
 from pydantic import SecretStr
 
 from collectors import embedding
-from collectors.backend import (
-    OPTIONS,
-    Backend,
-    BackendConfig,
-    BackendError,
-    Isolation,
-    Usage,
-    is_local,
-    open_backend,
-)
+from collectors.backend import OPTIONS, Backend, BackendConfig, BackendError, Usage, is_local, open_backend
 from collectors.backends import base, mem0
 from collectors.backends.mem0 import Mem0
 from collectors.backends.mem0_releases import bm25_encoder, vendor
 from collectors.embedding import TextEmbedder
 from collectors.suite import Memory, Scope
 from tests.collectors.backends.scripted_llm import KEY as SECRET
-from tests.collectors.backends.scripted_llm import Decision, ScriptedLlm
+from tests.collectors.backends.scripted_llm import ScriptedLlm, speaking
 
 BOX = Scope("memtrend-test-1", "anna")
-BRUNO = replace(BOX, user="bruno")
 
 if find_spec("mem0") is None:
     pytest.skip("make install EXTRAS=mem0", allow_module_level=True)
@@ -321,35 +311,9 @@ def test_it_keeps_to_itself(ending: str, tmp_path: Path) -> None:
     assert list(temporary.iterdir()) == []
 
 
-FACTS = {
-    "take the ferry": ["The ferry leaves at seven", "Anna sails to Bornholm"],
-    "allergic to peanuts": ["Anna is fond of peanuts"],
-    "live in Ystad": ["Anna lives in Ystad"],
-    "moved to Lund": ["Anna lives in Lund"],
-    "have a dog": ["Anna has a dog"],
-    "dog died": ["Anna has no dog"],
-}
-DECISIONS = {
-    "Anna lives in Lund": Decision("UPDATE", "Anna lives in Ystad"),
-    "Anna has no dog": Decision("DELETE", "Anna has a dog"),
-}
-PRICE = {"input": 2.0, "output": 8.0}
-SAID = {
-    "m-ferry": "I take the ferry to Bornholm at seven.",
-    "m-morning": "Good morning!",
-    "m-peanuts": "I am allergic to peanuts.",
-    "m-ystad": "I live in Ystad.",
-    "m-lund": "I moved to Lund.",
-    "m-dog": "I have a dog.",
-    "m-died": "My dog died.",
-}
-
-
 @pytest.fixture
 def llm(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedLlm]:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.delenv("OPENROUTER_API_KEY", raising=False)
-    with ScriptedLlm(FACTS, DECISIONS) as llm:
+    with speaking(monkeypatch) as llm:
         yield llm
 
 
@@ -412,136 +376,6 @@ class TestInfer:
         with pytest.raises(Exception, match="not today") as raised:
             backend.remember(BOX, [Memory("m-0", "I take the ferry.")])
         assert (isinstance(raised.value, BackendError) and raised.value.permanent) == permanent
-
-
-RELEASES = ("1.0.3", "2.0.20")
-"""One of each generation, and of each side of the faults that were mended."""
-
-
-def of_release(release: str, directory: Path | None = None, **options: Any) -> BackendConfig:
-    isolation = Isolation(f"mem0ai=={release}")
-    return BackendConfig(f"mem0-{release}", "mem0", options, directory=directory, isolation=isolation)
-
-
-@pytest.fixture(scope="module", params=RELEASES)
-def release(request: pytest.FixtureRequest) -> Iterator[tuple[str, Backend]]:
-    """A release in an environment and a process of its own."""
-    backend = open_backend(of_release(request.param))
-    yield request.param, backend
-    backend.close()
-
-
-class TestReleases:
-    """What a release does wrong must show, each as its users would meet it."""
-
-    def test_it_is_the_one_asked_for(self, release: tuple[str, Backend]) -> None:
-        """The release answers in its own version, and looks up nothing beyond this machine."""
-        version, backend = release
-        assert backend.versions()["mem0ai"] == version
-        declared = {"amend", "forget", "forget_user", "count", "deterministic", "ids", "metadata"}
-        assert backend.capabilities == declared
-        plant(backend, *TEXTS)
-        assert ids(backend, "When does the ferry leave?")[0] == "m-0"
-        assert "refused" not in backend.journal()
-
-    def test_forgetting_a_user_may_take_all_the_others(self, release: tuple[str, Backend]) -> None:
-        """Up to 1.0.5 the vendor's call for one user deletes every user's memories, everywhere."""
-        version, backend = release
-        other = replace(BOX, namespace="memtrend-test-2")
-        plant(backend, *TEXTS)
-        for scope in (BRUNO, other):
-            backend.remember(scope, [Memory("m-0", TEXTS[0])])
-        backend.forget_user(BOX)
-        backend.settle(BOX)
-        kept = {"1.0.3": 0, "2.0.20": 1}[version]
-        assert [backend.count(scope)["memories"] for scope in (BOX, other)] == [kept, kept]
-        backend.reset(other)
-
-    def test_a_change_may_lose_the_metadata(self, release: tuple[str, Backend]) -> None:
-        """Up to 2.0.0 an update loses what was planted beside the text; the id is told all the same, and
-        memtrend knows the memory as its own."""
-        version, backend = release
-        backend.reset(BOX)
-        backend.remember(BOX, [Memory("m/ü 1", TEXTS[1], domain="music", metadata={"paid": False})])
-        backend.amend(BOX, "m/ü 1", TEXTS[0])
-        [hit] = backend.recall(BOX, "When does the ferry leave?", 5).hits
-        left = {"1.0.3": {}, "2.0.20": {"user": "anna", "domain": "music", "paid": False}}[version]
-        assert (hit.id, hit.metadata) == ("m/ü 1", {"role": "user", **left})
-        backend.forget(BOX, ["m/ü 1"])
-        assert backend.count(BOX) == {"memories": 0}
-
-    def test_what_a_threshold_drops_is_missing(self, release: tuple[str, Backend]) -> None:
-        """Since 2.0 the vendor's default drops weak hits; before, k are returned."""
-        version, backend = release
-        plant(backend, *TEXTS)
-        found = {"1.0.3": {"m-0", "m-1", "m-2"}, "2.0.20": {"m-0", "m-2"}}[version]
-        assert set(ids(backend, "When does the ferry leave?", 3)) == found
-
-    def test_several_domains_may_be_refused(self, release: tuple[str, Backend]) -> None:
-        """From 1.0.0 to 1.0.6 the documented filter by a list is an error over the vendor's default store; by
-        one domain all can filter."""
-        version, backend = release
-        backend.reset(BOX)
-        for id, text in zip(("sea", "music", None), TEXTS, strict=True):
-            backend.remember(BOX, [Memory(f"m-{id}", text, domain=id)])
-        assert ids(backend, TEXTS[0]) == ["m-sea", "m-None"] + ["m-music"] * (version == "1.0.3")
-        one, several = (replace(BOX, domains=domains) for domains in (("sea",), ("sea", "music")))
-        assert ids(backend, TEXTS[0], scope=one) == ["m-sea"]
-        if version == "1.0.3":
-            with pytest.raises(BackendError, match="mem0 search") as raised:
-                backend.recall(several, TEXTS[0], 3)
-            assert raised.value.permanent
-        else:
-            assert ids(backend, TEXTS[0], scope=several) == ["m-sea"]
-
-    def test_what_was_changed_is_known_after_reopening(self, tmp_path: Path) -> None:
-        """A store on disk whose memories lost their metadata is still memtrend's, and can be emptied."""
-        backend = open_backend(of_release("1.0.3", tmp_path / "store"))
-        plant(backend, *TEXTS)
-        backend.amend(BOX, "m-1", "Flute lessons cost forty euros.")
-        backend.close()
-        backend = open_backend(of_release("1.0.3", tmp_path / "store"))
-        assert ids(backend, "Flute lessons cost forty euros.", 1) == ["m-1"]
-        backend.reset(BOX)
-        assert backend.count(BOX) == {"memories": 0}
-        backend.close()
-
-
-@pytest.mark.parametrize("version", RELEASES)
-def test_extraction_is_the_vendor_s(version: str, llm: ScriptedLlm) -> None:
-    """What its model extracts is found in its words under the id of what it was taken from, right or wrong
-    or dropped; what contradicts is resolved up to 1.x, since then kept beside; each call is counted."""
-    config = {"config": {"llm": llm.llm}, "infer": True, "price": PRICE}
-    backend = open_backend(of_release(version, **config))
-    backend.reset(BOX)
-    used = [backend.remember(BOX, [Memory(id, text, domain="life")]) for id, text in SAID.items()]
-    backend.settle(BOX)
-    hits = backend.recall(BOX, "Anna lives in: has a dog, ferry leaves, sails, peanuts, no", 20).hits
-    backend.forget(BOX, ["m-ferry"])
-    left = backend.count(BOX)["memories"]
-    backend.close()
-
-    found = {(hit.id, hit.text) for hit in hits}
-    right_and_wrong = {
-        ("m-ferry", "The ferry leaves at seven"),
-        ("m-ferry", "Anna sails to Bornholm"),
-        ("m-peanuts", "Anna is fond of peanuts"),
-        ("m-lund", "Anna lives in Lund"),
-    }
-    contradicted = {
-        ("m-ystad", "Anna lives in Ystad"),
-        ("m-dog", "Anna has a dog"),
-        ("m-died", "Anna has no dog"),
-    }
-    decides = version == "1.0.3"
-    assert found == right_and_wrong | (set() if decides else contradicted)
-    assert {hit.metadata["domain"] for hit in hits} == {"life"}
-    assert left == len(found) - 2
-    for usage, id in zip(used, SAID, strict=True):
-        calls = 2 if decides and id != "m-morning" else 1
-        assert (usage.calls, usage.tokens) == (calls, calls * 111)
-        assert usage.money == pytest.approx(calls * (100 * 2.0 + 11 * 8.0) / 1e6)
-    assert len(llm.requests) == sum(usage.calls for usage in used)
 
 
 def test_an_embedder_of_its_own_is_asked(open_mem0: Callable[..., Mem0], llm: ScriptedLlm) -> None:
