@@ -1,4 +1,4 @@
-"""mem0, each release in an environment of its own: what it does wrong must show. All stays on this machine."""
+"""mem0, each release in an environment of its own: what it does wrong must show. All of it stays here."""
 
 from __future__ import annotations
 
