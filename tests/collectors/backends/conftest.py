@@ -2,7 +2,7 @@
 
 import importlib.util
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -115,17 +115,31 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path, workers: dict[str, Op
     else:
         config = BackendConfig(what, what, OPTIONS.get(what, {}), directory=directory)
         known = (DECLARED[what] | durable, INDEXES.get(what, ()))
-    shared = isinstance(what, System) and not on_disk and request.function.__name__ not in CLOSING
-    one = workers.get(config.name) if shared else None
-    one = one or Opened(config, *known)
-    if shared:
-        workers[config.name] = one
-        for box in ("memtrend-test-1", "memtrend-test-2"):
-            one.backend.reset(Scope(box))
-    yield one
-    if not shared:
+    stays = isinstance(what, System) and not on_disk and request.function.__name__ not in CLOSING
+    with lent(workers if stays else None, config, *known) as one:
+        yield one
+
+
+@contextmanager
+def lent(
+    workers: dict[str, Opened] | None,
+    config: BackendConfig,
+    declared: frozenset[str],
+    indexes: tuple[str, ...],
+) -> Iterator[Opened]:
+    """One of the workers that stay open, its boxes emptied; without them, one that is closed afterwards."""
+    if workers is None:
+        one = Opened(config, declared, indexes)
+        yield one
         with suppress(BackendError):
             one.backend.close()
+        return
+    if config.name not in workers:
+        workers[config.name] = Opened(config, declared, indexes)
+    one = workers[config.name]
+    for box in ("memtrend-test-1", "memtrend-test-2"):
+        one.backend.reset(Scope(box))
+    yield one
 
 
 CLOSING = {"test_closing_twice_is_fine", "test_survives_being_closed"}

@@ -6,6 +6,7 @@ A row is a name, how it is configured, and what is known of it. Rows that are no
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +39,8 @@ class System:
         return BackendConfig(self.name, self.type, self.options, "wordllama", directory, self.isolation)
 
 
+LOADS_EXTENSIONS = "" if hasattr(sqlite3.Connection, "enable_load_extension") else "/usr/bin/python3"
+"""A Python whose sqlite3 does, where this one's does not."""
 WIPES = "delete_all(user_id=...) empties the store of every user"
 LOSES = "update drops the metadata"
 DEVIATES = {
@@ -87,7 +90,7 @@ SYSTEMS = (
     _langgraph(
         "sqlite",
         "langgraph-checkpoint-sqlite==3.1.2",
-        python="/usr/bin/python3",
+        python=LOADS_EXTENSIONS,
         quick=True,
         options={"store": "sqlite"},
     ),

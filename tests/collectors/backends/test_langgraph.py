@@ -19,7 +19,10 @@ from collectors.backend import Backend, BackendConfig, BackendError, Hit, Isolat
 from collectors.backends import langgraph
 from collectors.backends.langgraph import LangGraph, label
 from collectors.suite import Memory, Scope
+from tests.collectors.backends import test_contract
+from tests.collectors.backends.conftest import CLOSING, Opened, lent
 from tests.collectors.backends.postgres import PASSWORD, Server, server
+from tests.collectors.backends.systems import KEEPS
 
 BOX = Scope("memtrend-test-1")
 ANN = replace(BOX, user="ann")
@@ -354,3 +357,25 @@ class TestPostgres:
         assert PASSWORD not in str(raised.value)
         assert PASSWORD.replace("not", "hot") not in str(raised.value)
         assert raised.value.permanent == permanent
+
+
+@pytest.mark.backends
+class TestPostgresContract(test_contract.TestContract):
+    """All that a memory owes its users, on a real server."""
+
+    @pytest.fixture
+    def opened(
+        self, request: pytest.FixtureRequest, postgres: Server, workers: dict[str, Opened]
+    ) -> Iterator[Opened]:
+        if "NUL" in request.node.name:
+            request.applymarker(pytest.mark.xfail(reason="PostgreSQL's text holds no NUL", strict=True))
+        extra = ("langgraph-checkpoint-postgres==3.2.0", "psycopg[binary]")
+        config = BackendConfig(
+            "langgraph-postgres",
+            "langgraph",
+            {"store": "postgres", "url": postgres.url},
+            isolation=Isolation("langgraph==1.2.24", extra),
+        )
+        stays = workers if request.function.__name__ not in CLOSING else None
+        with lent(stays, config, KEEPS | {"amend", "durable"}, ("memories",)) as one:
+            yield one
