@@ -224,7 +224,7 @@ class Mem0(Backend):
 
     def _declared(self, config: BackendConfig) -> frozenset[str]:
         infer, own_store = self._options.infer, "vector_store" in self._options.config
-        steady = self._embedder is not None and self._embedder.deterministic
+        # Never deterministic: a local Qdrant, opened again, may order exact ties another way.
         declared = {
             "amend": not infer,
             "forget": True,
@@ -232,7 +232,6 @@ class Mem0(Backend):
             "forget_user": not own_store,
             "count": True,
             "durable": own_store or config.directory is not None,
-            "deterministic": steady and not own_store and not infer,
             "ids": True,
             "metadata": True,
         }

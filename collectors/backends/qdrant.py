@@ -47,8 +47,8 @@ class Qdrant(Boxes):
         self._server: Mapping[str, Any] = options.get("config") or {}
         if self._server and not _host(self._server):
             raise faulty(config, "config needs a url, or a host")
-        # The local mode compares with every vector; a server's index is approximate.
-        super().__init__(config, own=not self._server, exact=not self._server)
+        # The local mode compares with every vector, but opened again it may order exact ties another way.
+        super().__init__(config, own=not self._server, exact=False)
         self._qdrant = _qdrant_client()
         self._directory = None if self._server else OwnDirectory(config)
         with self._explained(f"configuration of backend {config.name}"):

@@ -282,7 +282,7 @@ def test_unknown_type(db, six):
     odd = plan(six)
     outcome = run(replace(odd, backend=replace(odd.backend, type="chrome")), db)
     assert outcome.status == "void"
-    assert "known: dense, everything, faulty, hybrid, keyword" in outcome.reason
+    assert "known: chroma, dense, everything, faulty, http, hybrid, keyword" in outcome.reason
 
 
 @pytest.mark.parametrize("verb", ["reset", "recall", "settle", "count"])

@@ -21,7 +21,7 @@ DECLARED = {
     "hybrid": CHANGES | {"count", "legs"},
     "everything": CHANGES | {"count"},
     "nothing": CHANGES,
-    "mem0": CHANGES | {"count"},
+    "mem0": CHANGES - {"deterministic"} | {"count"},
     "faulty": CHANGES - {"deterministic"} | {"count", "legs"},
 }
 OPTIONS = {"faulty": {"of": {"type": "hybrid"}, "fault": "flaky", "share": 0.0}}

@@ -274,12 +274,14 @@ class TestContract:
         assert len(hits(opened.backend, BOX, "harbour master boat gate", k)) == expected
 
     def test_orders_ties_the_same_way(self, opened: Opened) -> None:
-        """Equal calls give equal answers; where scores are equal the embedded stores order by id."""
+        """Equal calls give equal answers where that is declared; of equal scores ours order by id."""
         opened.backend.reset(BOX)
         order = [3, 1, 4, 0, 2]
         plant(opened.backend, BOX, *(Memory(f"m-{n}", "Two boats lie at the gate.") for n in order))
         answers = [ids(opened.backend, BOX, "Which boats lie at the gate?", 5) for _ in range(3)]
-        assert answers[0] == answers[1] == answers[2]
+        if "deterministic" in opened.declared:
+            assert answers[0] == answers[1] == answers[2]
+        assert {frozenset(answer) for answer in answers} == {frozenset(answers[0])}
         if opened.type in ("keyword", "dense", "hybrid"):
             assert answers[0] == ["m-0", "m-1", "m-2", "m-3", "m-4"]
 

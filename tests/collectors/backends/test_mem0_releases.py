@@ -66,7 +66,7 @@ class TestReleases:
         """The release answers in its own version, and looks up nothing beyond this machine."""
         version, backend = release
         assert backend.versions()["mem0ai"] == version
-        declared = {"amend", "forget", "forget_user", "count", "deterministic", "ids", "metadata"}
+        declared = {"amend", "forget", "forget_user", "count", "ids", "metadata"}
         assert backend.capabilities == declared
         plant(backend, *TEXTS)
         assert ids(backend, "When does the ferry leave?")[0] == "m-0"
