@@ -95,6 +95,7 @@ class Arm:
         """Find out whether the adapter is broken, and what the environment is."""
         line = Line(self.plan.limits.timeout_s, self.lease.stop)
         try:
+            self.instance.prepare(self.lease.stop)
             backend = line(self.instance.handle).value
             if not self.plan.suite.standing:  # the checks write
                 box = f"{NAMESPACE_PREFIX}check-{self.lease.token}"

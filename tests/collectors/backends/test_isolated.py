@@ -19,6 +19,7 @@ import psutil
 import pytest
 from pydantic import SecretStr
 
+from collectors import envs
 from collectors.backend import Backend, BackendConfig, BackendError, BackendGone, Isolation, open_backend
 from collectors.backends.isolated import Isolated
 from collectors.calls import Instance
@@ -393,6 +394,20 @@ class TestAtTheCommandLine:
         done = ask(self.project(tmp_path, "keyword"), "backend", "envs", *arguments)
         assert done.returncode == 2
         assert said in done.stderr
+
+    def test_making_an_environment_may_take_longer_than_a_call(
+        self, tmp_path: Path, ask: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """`limits.timeout` is for calls: a download that takes its time voids no run."""
+        folder = self.project(tmp_path, "keyword")
+        with (folder / "memtrend.toml").open("a", encoding="utf-8") as file:
+            file.write("[limits]\ntimeout = 2.5\n")
+        slow = tmp_path / "uv"
+        slow.write_text(f'#!/bin/sh\nsleep 1.5\nexec {envs._uv()} "$@"\n')
+        slow.chmod(0o755)
+        monkeypatch.setattr(envs, "_uv", lambda: str(slow))
+        done = ask(folder, "run", "--suite", "smoke", "--json")
+        assert json.loads(done.stdout)["runs"][0]["status"] == "whole"
 
     def test_a_release_that_is_not_there_voids_the_run(self, tmp_path: Path, ask: Callable[..., Any]) -> None:
         """The run says what uv said, and nothing was asked."""
