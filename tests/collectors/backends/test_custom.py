@@ -145,9 +145,9 @@ class TestFinding:
     def test_an_unknown_type_names_the_known(self) -> None:
         """A type without a colon is one of ours, or a mistake."""
         with pytest.raises(
-            BackendError, match=r"unknown type 'qdrant'; known: dense, everything.*package\.module:Class"
+            BackendError, match=r"unknown type 'weaviate'; known: chroma, dense.*package\.module:Class"
         ):
-            open_backend(BackendConfig("mine", "qdrant"))
+            open_backend(BackendConfig("mine", "weaviate"))
 
     @pytest.mark.parametrize(
         ("methods", "said"),
