@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -37,8 +38,10 @@ def print_environments(envs: Sequence[Env], removed: Sequence[Env]) -> None:
         made, used = (f"{moment:%Y-%m-%d %H:%M}" for moment in (env.made, env.used))
         lock, size = "tested" if env.locked else "resolved", f"{env.bytes / 1e6:.0f}"
         busy = "yes" if env.in_use else ""
-        extra = ", ".join(env.extra)
-        table.add_row(env.package, extra, env.python, made, f"{env.seconds:.1f}", used, size, lock, busy)
+        extra = escape(", ".join(env.extra))  # psycopg[binary] is no markup
+        table.add_row(
+            escape(env.package), extra, env.python, made, f"{env.seconds:.1f}", used, size, lock, busy
+        )
     _console().print(table)
 
 

@@ -6,6 +6,7 @@ holds it needs another one.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -43,6 +44,7 @@ from collectors.wire import PROTOCOL, from_memory, from_scope, receive, send, to
 CLOSING_S = 2 * worker.CLOSING_S
 JOURNAL = 16 * 1024
 """Characters kept of the beginning of what a worker prints, and as many of its end."""
+LOCK = ".memtrend-lock"
 QUIET = {"DO_NOT_TRACK": "1", "PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}
 
 
@@ -130,7 +132,8 @@ class Isolated(Backend):
 
     def _start(self) -> None:
         env, lock = self._held.enter_context(envs.using(self._isolation))
-        self._scratch = Path(self._held.enter_context(_Scratch()))
+        scratch = self._held.enter_context(_Scratch())
+        self._scratch = scratch.path
         command = [str(env.executable), "-I", "-X", "utf8", worker.__file__]
         self._process = process = subprocess.Popen(
             command,
@@ -140,7 +143,7 @@ class Isolated(Backend):
             env=self._surroundings(),
             cwd=self._scratch,
             start_new_session=True,  # what it starts can be ended with it, and Ctrl-C is for the collector
-            pass_fds=[lock.fileno()],
+            pass_fds=[lock.fileno(), scratch.lock.fileno()],
         )
         self._printed.read(_pipe(process.stderr))
 
@@ -258,29 +261,29 @@ def _revealed(value: Any) -> Any:
 
 class _Scratch:
     """A folder for what a worker leaves lying about. The worker removes it too, should this process be
-    killed; what both had to leave behind goes when the next one is made."""
+    killed; what both had to leave behind goes when the next one is made. `lock` is held as long as one of
+    them lives: a process id would say nothing to another container."""
 
     PREFIX = f"{NAMESPACE_PREFIX}worker-"
 
-    def __enter__(self) -> str:
+    def __enter__(self) -> _Scratch:
         for left in Path(tempfile.gettempdir()).glob(f"{self.PREFIX}*"):
-            if not _alive(left.name.removeprefix(self.PREFIX).partition("-")[0]):
-                shutil.rmtree(left, ignore_errors=True)
-        self._path = tempfile.mkdtemp(prefix=f"{self.PREFIX}{os.getpid()}-")
-        return self._path
+            _sweep(left)
+        self.path = Path(tempfile.mkdtemp(prefix=self.PREFIX))
+        self.lock = (self.path / LOCK).open("w")
+        fcntl.flock(self.lock, fcntl.LOCK_SH)
+        return self
 
     def __exit__(self, *raised: object) -> None:
-        shutil.rmtree(self._path, ignore_errors=True)
+        shutil.rmtree(self.path, ignore_errors=True)
+        self.lock.close()
 
 
-def _alive(pid: str) -> bool:
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return False
-    except (ValueError, PermissionError):  # not ours to judge
-        return True
-    return True
+def _sweep(left: Path) -> None:
+    """One without a lock is just being made, or not ours to judge."""
+    with suppress(OSError), (left / LOCK).open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(left, ignore_errors=True)
 
 
 class _Printed:

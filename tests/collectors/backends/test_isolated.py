@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,7 +23,7 @@ from pydantic import SecretStr
 
 from collectors import envs
 from collectors.backend import Backend, BackendConfig, BackendError, BackendGone, Isolation, open_backend
-from collectors.backends.isolated import Isolated
+from collectors.backends.isolated import LOCK, Isolated
 from collectors.calls import Instance
 from collectors.contract import adapter_checks
 from collectors.scenario import CallLimits, play
@@ -281,17 +283,18 @@ class TestDeath:
             assert list(scratch.iterdir()) == []
 
     def test_what_both_left_behind_is_swept(self, isolated: Callable[..., Backend], tmp_path: Path) -> None:
-        """A folder whose collector and worker were both killed goes when the next worker starts."""
-        dead = subprocess.Popen([sys.executable, "-c", ""])
-        dead.wait()
-        left = tmp_path / "scratch" / f"memtrend-worker-{dead.pid}-abc"
-        mine = tmp_path / "scratch" / f"memtrend-worker-{os.getpid()}-abc"
-        left.mkdir()
-        mine.mkdir()
-        isolated("keyword").close()
-        assert not left.exists()
-        assert mine.exists()
-        mine.rmdir()
+        """A folder that neither collector nor worker holds goes when the next worker starts, others stay."""
+        left, held, strange = (tmp_path / "scratch" / f"memtrend-worker-{name}" for name in "abc")
+        for folder in (left, held):
+            folder.mkdir()
+            (folder / LOCK).touch()
+        strange.mkdir()
+        with (held / LOCK).open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            isolated("keyword").close()
+        assert [folder.exists() for folder in (left, held, strange)] == [False, True, True]
+        shutil.rmtree(held)
+        strange.rmdir()
 
 
 class TestEnvironment:
