@@ -157,11 +157,13 @@ def _opener(key: str) -> Any:
     return opened
 
 
-# How much worse? ------------------------------------------------------------------------------------------
+# How much? ------------------------------------------------------------------------------------------------
 
 
 def _how_much(run: RunRow, content: Mapping[str, Any]) -> None:
-    st.markdown("How much worse for questions like these?")
+    found = content["difference"]
+    better = verdicts.kind(content) == "better" or bool(found and found["new"] > found["old"])
+    st.markdown(f"How much{',' if better else ' worse'} for questions like these?")
     _difference(content)
     for names, which in (("lost", "Lost"), ("gained", "Gained")):
         _cases(run, content[names], which)

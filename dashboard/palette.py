@@ -1,7 +1,8 @@
 """Colours, dashes and markers: one style a backend, the same on every page, apart from the status colours.
 
-A backend keeps the place in the palette that the order of first appearance gave it. The ten styles differ
-under the three colour blindnesses by colour, and in print by dash and marker.
+A backend keeps the place in the palette that the order of first appearance gave it. The first ten
+styles differ under the three colour blindnesses by colour, and in print by dash and marker; further ones bear
+the same colours with other dashes and markers.
 """
 
 from __future__ import annotations
@@ -56,6 +57,9 @@ _SHAPES = (
     ("solid", "hexagon", "⬢"),
     ("5px,2px", "x", "✖"),
 )
+
+_STEP = 3
+"""Shapes that a colour moves on each time it comes round: it has had them all after a hundred backends."""
 
 _LIGHT_SERIES = (
     *("#0078D4", "#91238A", "#2D685B", "#8A7A10", "#222D3C"),
@@ -128,7 +132,7 @@ def _is_beside(backend: Known) -> bool:
 
 def styles(backends: Sequence[Known], theme: Theme) -> dict[str, Style]:
     """Name -> style, for backends in the order of first appearance. Floors and controls are grey and take no
-    place; the eleventh backend begins the palette again."""
+    place."""
     drawn = {name: _style(place, theme) for place, name in enumerate(contenders(backends))}
     return drawn | {one.name: _grey(one, theme) for one in backends if _is_beside(one)}
 
@@ -140,5 +144,5 @@ def _grey(backend: Known, theme: Theme) -> Style:
 
 
 def _style(place: int, theme: Theme) -> Style:
-    index = place % len(_SHAPES)
-    return Style(theme.series[index], *_SHAPES[index])
+    turn, index = divmod(place, len(_SHAPES))
+    return Style(theme.series[index], *_SHAPES[(index + _STEP * turn) % len(_SHAPES)])

@@ -109,10 +109,17 @@ def mark(style: Style) -> str:
 def _marker(x: float, y: float, style: Style, r: float = 3.4) -> str:
     if style.marker == "circle":
         return f'<circle cx="{x}" cy="{y}" r="{r}" fill="{style.colour}"/>'
+    if style.marker == "circle-open":
+        return _ring_marker(x, y, style, r)
     if style.marker in ("cross", "x", "line-ew"):
         return _strokes(x, y, style, r)
     corners = " ".join(f"{x + dx * r:.1f},{y + dy * r:.1f}" for dx, dy in _OUTLINES[style.marker])
     return f'<polygon points="{corners}" fill="{style.colour}"/>'
+
+
+def _ring_marker(x: float, y: float, style: Style, r: float) -> str:
+    stroke = f'stroke="{style.colour}" stroke-width="{r * 0.4:.1f}"'
+    return f'<circle cx="{x}" cy="{y}" r="{r}" {stroke} fill="none"/>'
 
 
 def _strokes(x: float, y: float, style: Style, r: float) -> str:

@@ -132,6 +132,19 @@ def run_phrase(content: Mapping[str, Any]) -> str:
     return f"{', '.join(filter(None, [said, told]))} against {words.count(content['nights'], 'night')}"
 
 
+def trend_news(backend: str, content: Mapping[str, Any] | None, broken: int) -> str | None:
+    """What the newest verdict of a backend adds to a title that counts its `broken` cases: "" where it bears
+    that count out, None where it says otherwise, else the news itself."""
+    found = badge(content) if content else None
+    if content is None or found is None:
+        return ""
+    if found.kind == "better":
+        return ", ".join(filter(None, [f"{backend} got better", turned(content)]))
+    if found.kind in ("worse", "leak"):
+        return "" if broken else f"{backend} got worse"
+    return None if found.kind == "unchanged" else ""
+
+
 def turned(content: Mapping[str, Any]) -> str:
     """ "3 lost and 1 gained", "" where no case turned."""
     return words.listed([f"{len(content[side])} {side}" for side in ("lost", "gained") if content[side]])

@@ -181,14 +181,21 @@ class Standing(NamedTuple):
     value: float
 
 
-def trends_title(suite: str, metric: str, standings: Sequence[Standing], broken: Mapping[str, int]) -> str:
-    """What a chart shows: cases that broke, else who stands where. `broken` counts, by backend, the cases
-    that had passed and fail now."""
+def trends_title(
+    suite: str,
+    metric: str,
+    standings: Sequence[Standing],
+    broken: Mapping[str, int],
+    news: Sequence[str] = (),
+) -> str:
+    """What a chart shows: cases that broke, and other `news` of its backends, else who stands where. `broken`
+    counts, by backend, the cases that had passed and fail now."""
     if not standings:
         return f"No whole run of {suite} in this range"
     counts = Counter(broken).most_common(3)
-    if metric == "pass" and any(n for _, n in counts):
-        return _broken(counts)
+    told = [*([_broken(counts)] if any(n for _, n in counts) else []), *news]
+    if metric == "pass" and told:
+        return "; ".join(told)
     return f"{label(metric).capitalize()} on {suite}: {spread(metric, standings)}"
 
 
@@ -296,10 +303,12 @@ class Streak(NamedTuple):
 
 INAPPLICABLE = Streak("inapplicable", "not applicable", "cannot be asked this")
 """The backend lacks a capability without which the question cannot be judged."""
+ERRORED = Streak("errored", "could not answer (error)", "could not answer (error)")
+"""It was asked, and each time there was an error where an answer should have been."""
 
 
 def streak(results: Sequence[tuple[datetime, bool]], now: datetime) -> Streak:
-    """The history of a case on a backend, oldest first, as words."""
+    """The history of a case on a backend, oldest first, as words: of the runs in which it could be judged."""
     outcomes = [passed for _, passed in results]
     runs, passes = len(outcomes), sum(outcomes)
     if not runs:
@@ -348,7 +357,7 @@ def _since(results: Sequence[tuple[datetime, bool]]) -> datetime:
     return began
 
 
-_UNJUDGED = ("unasked", "inapplicable")
+_UNJUDGED = ("unasked", "inapplicable", "errored")
 
 
 def case_title(backend: str, own: Streak, failure: str | None, others: Sequence[Streak]) -> str:

@@ -43,7 +43,8 @@ def page() -> None:
     run = asked if asked and asked.backend == backend else _newest_run(history, backend)
     version = _version(versions, history, run)
     results = data.ask(queries.case_results, version.case_id, run.id) if run else []
-    rows = [_row(name, [point for point in history if point.backend == name]) for name in parts.contenders()]
+    beside = dict.fromkeys([*parts.contenders(), backend])
+    rows = [_row(name, [point for point in history if point.backend == name]) for name in beside]
     if run:
         back.page_link(
             "views/run.py",
@@ -75,10 +76,12 @@ def _unknown() -> None:
 
 
 def _backend(history: Sequence[HistoryPoint], asked: RunRow | None) -> str:
-    """The one in the address, else that of the run in the address, else the first that fails the case now."""
+    """The one in the address, else that of the run in the address, else the first that fails the case now.
+    Floors and controls are there to choose where the address names them."""
     names = [backend.name for backend in data.ask(queries.backends)]
     asked_of = {point.backend for point in history}
-    shown = [name for name in names if name in parts.contenders() or name == (asked and asked.backend)]
+    named = {st.query_params.get("backend"), asked and asked.backend, *parts.contenders()}
+    shown = [name for name in names if name in named]
     failing = [name for name in shown if name in asked_of and _fails(history, name)]
     start = asked.backend if asked else next(iter(failing or shown), "")
     return st.segmented_control(
@@ -120,6 +123,8 @@ def _streak(points: Sequence[HistoryPoint]) -> words.Streak:
     if points and all(point.status == "skipped" for point in points):
         return words.INAPPLICABLE
     judged = [point for point in points if point.status == "ok"]
+    if not judged and any(point.status == "error" for point in points):
+        return words.ERRORED
     zone = parts.zone()
     return words.streak(
         [(p.started_at.astimezone(zone), 2 * p.passes > p.trials) for p in judged], parts.now()
@@ -358,12 +363,18 @@ def _elsewhere(version: CaseVersion, history: Sequence[HistoryPoint], backend: s
 def _first_hit(version: CaseVersion, point: HistoryPoint) -> None:
     results = data.ask(queries.case_results, version.case_id, point.run_id)
     hits = stories.returned(results[0].detail, version.k) if results else []
-    name, outcome, first = st.columns([1.1, 0.9, 5], gap="small")
-    name.markdown(parts.name(parts.styles()[point.backend], point.backend), wrap=False)
-    with outcome:
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(parts.name(parts.styles()[point.backend], point.backend), width="content")
         for result in results[:1]:
             _outcome(result)
-    first.text(hits[0].text if hits else "answer not kept")
+    st.text(hits[0].text if hits else _no_hit(results))
+
+
+def _no_hit(results: Sequence[CaseResult]) -> str:
+    """Why nothing came first."""
+    if any(result.status == "error" for result in results):
+        return words.ERRORED.words
+    return "nothing came back" if any(result.returned_n == 0 for result in results) else "answer not kept"
 
 
 page()

@@ -15,7 +15,7 @@ from dashboard.charts import Alert, Extras, Line
 from dashboard.figures import Tick, Window, safe
 from dashboard.parts import plain
 from dashboard.strips import Cell, Row, broke
-from store import queries, verdict_words, words
+from store import queries, verdict_titles, verdict_words, words
 from store.metrics import METRICS
 from store.queries import ControlRow, EnvironmentChange, LostCase, TrendPoint
 
@@ -123,9 +123,22 @@ def _fitted(window: Window, points: Sequence[TrendPoint]) -> Window:
 def _title(chosen: Filters, points: Sequence[TrendPoint], broken: Sequence[Row]) -> None:
     newest = {point.backend: point for point in points}
     standings = [words.Standing(name, point.mean) for name, point in newest.items()]
-    counts = Counter(row.backend for row in broken)
-    finding = words.trends_title(chosen.suite, chosen.metric, standings, counts)
+    counts, news = _told(chosen, newest, Counter(row.backend for row in broken))
+    finding = words.trends_title(chosen.suite, chosen.metric, standings, counts, news)
     parts.title(finding, max((point.started_at for point in points), default=None))
+
+
+def _told(
+    chosen: Filters, newest: Mapping[str, TrendPoint], counts: Mapping[str, int]
+) -> tuple[dict[str, int], list[str]]:
+    """The broken cases to count in the title, by backend, and what else is new: as the verdicts in force say.
+    They are of the whole suite, so of a tag nothing is known but the count."""
+    if chosen.metric != "pass" or chosen.tag:
+        return dict(counts), []
+    said = data.ask(queries.verdicts, [point.run_id for point in newest.values()])
+    content = {name: said[point.run_id].content for name, point in newest.items() if point.run_id in said}
+    news = {name: verdict_titles.trend_news(name, content.get(name), counts.get(name, 0)) for name in newest}
+    return {name: n for name, n in counts.items() if news.get(name) == ""}, [*filter(None, news.values())]
 
 
 def _no_points(chosen: Filters) -> None:
@@ -146,8 +159,8 @@ def _main(chosen: Filters, points: Sequence[TrendPoint], broken: Sequence[Row], 
         line._replace(levels=levels.found(line.points, chosen.metric), alerts=alerts.get(line.name, ()))
         for line in _lines(points, chosen.backends, bold)
     ]
+    lines += _controls(chosen, window)
     if chosen.view == TOGETHER:
-        lines += _controls(chosen, window)
         extras = Extras(marks, _changes(chosen, window), _drawn(broken), counts, _floors(chosen))
         figure = charts.trend(lines, chosen.metric, fitted, extras)
     else:
@@ -189,9 +202,11 @@ def _controls(chosen: Filters, window: Window) -> list[Line]:
         queries.trend, chosen.suite, chosen.metric, tag=chosen.tag, backends=[one.name for one in known],
         since=window.start,
     )  # fmt: skip
-    names = {one.name: _label(one, known) for one in known}
-    lines = _lines(points, list(names), set())
-    return [line._replace(name=names[line.name], bold=False, control=True) for line in lines]
+    of = {one.name: one for one in known}
+    return [
+        line._replace(name=_label(of[line.name], known), bold=False, control=of[line.name].backend)
+        for line in _lines(points, list(of), set())
+    ]
 
 
 def _label(control: ControlRow, known: Sequence[ControlRow]) -> str:

@@ -52,6 +52,25 @@ def test_on_a_run(url: str, pair: tuple[int, int], open_page: Open) -> None:
     assert f"Run {pair[0]}" in [button.label for button in control.button]
 
 
+def test_in_the_list_of_runs(url: str, pair: tuple[int, int], open_page: Open) -> None:
+    """The list of runs has the control's run as a row of its own."""
+    at = open_page("runs", url, suite="golden", backends="mem0-control")
+    title(at)
+    assert pair[1] in list(at.dataframe[0].value["run"])
+
+
+def test_a_case_of_a_control_by_its_address(url: str, open_page: Open) -> None:
+    """An address that names a control and no run shows the control; without it there is none to choose."""
+    database = open_database(url)
+    case = queries.suite_cases(database, "golden")[0].name
+    database.close()
+    at = open_page("case", url, suite="golden", case=case, backend="mem0-control")
+    assert title(at).startswith("mem0-control ")
+    assert at.get("button_group")[0].value == "mem0-control"
+    without = open_page("case", url, suite="golden", case=case)
+    assert "mem0-control" not in without.get("button_group")[0].options
+
+
 def test_no_card_on_the_overview(url: str, open_page: Open) -> None:
     """The overview knows the team's backends, and counts no control among them."""
     at = open_page("overview", url)

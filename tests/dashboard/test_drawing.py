@@ -109,6 +109,13 @@ def test_ten_backends_differ_without_colour() -> None:
     assert len({style.glyph for style in drawn.values()}) == 10
 
 
+@pytest.mark.parametrize("mode", ["light", "dark"])
+def test_forty_backends_are_told_apart(mode: palette.Mode) -> None:
+    """However many releases are compared, no two of forty have colour, dash and marker in common."""
+    drawn = styles(backends(*(f"b{number}" for number in range(40))), THEMES[mode])
+    assert len({(style.colour, style.dash, style.marker) for style in drawn.values()}) == 40
+
+
 def test_palette_and_theme_file_agree() -> None:
     """Charts and Streamlit's own parts take the same colours."""
     from dashboard.server import config
@@ -209,3 +216,11 @@ def test_every_marker_is_a_picture(place: int) -> None:
     names = [f"b{number}" for number in range(10)] + ["nothing"]
     style = styles(backends(*names), THEMES["light"])[names[place]]
     assert len(list(Xml.fromstring(sparkline.mark(style)))) == 1
+
+
+def test_the_marker_of_a_control_is_a_ring() -> None:
+    """A control, of whatever type, has its open circle in cells of tables."""
+    control = BackendRow(1, "mem0-control", "mem0", "default", 1, control_of="mem0")
+    (ring,) = Xml.fromstring(sparkline.mark(styles([control], THEMES["light"])["mem0-control"]))
+    assert ring.attrib["fill"] == "none"
+    assert ring.attrib["stroke"] == THEMES["light"].floor

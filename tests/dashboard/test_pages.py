@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -301,6 +303,28 @@ def test_a_case_shows_the_run_in_its_address(open_page: Open, seeded: Seeded) ->
     run = _newest(seeded, "mem0", nights_ago=2)
     at = open_page("case", seeded.url, suite="golden", case=seeded.world.broken[0], run=str(run.id))
     assert f"run {run.id}" in text(at)
+
+
+def test_an_error_is_told_as_one(open_page: Open, seeded: Seeded, tmp_path: Path) -> None:
+    """A backend that could only err on a case could not answer: neither was it not asked, nor is its answer
+    lost."""
+    case = seeded.world.broken[0]
+    shutil.copy(seeded.path, tmp_path / "copy.db")
+    of = """case_result_id IN (SELECT r.id FROM case_result r JOIN "case" c ON c.id = r.case_id
+        JOIN run ON run.id = r.run_id JOIN backend b ON b.id = run.backend_id
+        WHERE c.name = ? AND b.name = 'hybrid')"""
+    with closing(sqlite3.connect(tmp_path / "copy.db")) as record:
+        record.execute(
+            f"UPDATE case_result SET status = 'error' WHERE {of.replace('case_result_id', 'id')}", [case]
+        )
+        for table in ("score", "detail"):
+            record.execute(f"DELETE FROM {table} WHERE {of}", [case])
+        record.commit()
+    at = open_page("case", f"sqlite:///{tmp_path}/copy.db", suite="golden", case=case, backend="hybrid")
+    assert title(at).startswith("hybrid could not answer (error)")
+    beside = open_page("case", f"sqlite:///{tmp_path}/copy.db", suite="golden", case=case, backend="mem0")
+    assert "could not answer (error)" in text(beside)
+    assert "answer not kept" not in text(beside)
 
 
 def test_a_suite_shows_versions_and_flaky_cases(open_page: Open, seeded: Seeded) -> None:

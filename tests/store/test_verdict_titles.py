@@ -44,6 +44,28 @@ def test_before_the_first_verdicts(rows: list[Series], expected: str) -> None:
     assert titles.overview_title(rows) == expected
 
 
+NEWS = {"verdict": "better", "stage": "confirmed", "leak": None, "provisional": False, "baseline": [1]}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "broken", "expected"),
+    [
+        (NEWS, 1, "old got better, 1 lost and 7 gained"),
+        (NEWS | {"verdict": "worse"}, 1, ""),
+        (NEWS | {"verdict": "worse"}, 0, "old got worse"),
+        (NEWS | {"verdict": "unchanged", "stage": ""}, 1, None),
+        (NEWS | {"verdict": "unchanged", "stage": "", "provisional": True}, 1, ""),
+        (NEWS | {"baseline": []}, 1, ""),
+    ],
+)
+def test_a_trend_follows_the_verdict(verdict: dict[str, Any], broken: int, expected: str | None) -> None:
+    """What got better is told so whatever it lost; what is unchanged has no broken case; a loss is counted
+    where the verdict bears it out, or there is none yet."""
+    content = verdict | {"lost": ["a"], "gained": list("bcdefgh")}
+    assert titles.trend_news("old", content, broken) == expected
+    assert titles.trend_news("old", None, broken) == ""
+
+
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [

@@ -161,6 +161,14 @@ def test_trends_say_what_broke(
     assert words.trends_title("golden", metric, standings, broken) == expected
 
 
+def test_trends_tell_other_news_beside_what_broke() -> None:
+    """News of other backends stand beside the cases that broke, and before where backends stand."""
+    news = ["old got better, 1 lost and 7 gained"]
+    assert words.trends_title("golden", "pass", STANDINGS, {}, news) == news[0]
+    both = words.trends_title("golden", "pass", STANDINGS, {"mem0": 3}, news)
+    assert both == f"mem0 fails 3 cases that it had passed; {news[0]}"
+
+
 # Runs
 
 
@@ -276,6 +284,13 @@ def test_a_case_that_does_not_apply_is_not_lost() -> None:
     passing = words.streak(nights("++"), NOW)
     assert words.case_title("dense", words.INAPPLICABLE, None, [passing]) == "dense cannot be asked this"
     assert words.case_title("a", passing, None, [words.INAPPLICABLE]) == "a passes it"
+
+
+def test_an_error_is_no_answer_and_no_silence() -> None:
+    """A backend that could only err was asked all the same; nobody is compared with it."""
+    passing = words.Streak("passing", "passes", "passes it")
+    assert words.case_title("dense", words.ERRORED, None, [passing]) == "dense could not answer (error)"
+    assert words.case_title("a", passing, None, [words.ERRORED]) == "a passes it"
 
 
 # Suites
