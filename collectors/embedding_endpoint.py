@@ -13,10 +13,8 @@ import stamina
 from pydantic import BaseModel, ConfigDict, Field, HttpUrl, SecretStr, ValidationError, field_validator
 
 from collectors.backend import BackendError
+from collectors.backends.base import PASSING_STATUS
 from collectors.embedding import TextEmbedder
-
-PASSING_STATUS = frozenset({408, 409, 425, 429})
-"""With all of 5xx: what another try may cure."""
 
 
 class Endpoint(BaseModel):

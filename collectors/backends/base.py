@@ -23,6 +23,8 @@ ID_KEY = "memtrend_id"
 """Carries the planted id in a vendor's metadata, and marks a row as planted by memtrend."""
 
 SETTLE_TIMEOUT_S = 20.0
+PASSING_STATUS = frozenset({408, 409, 425, 429})
+"""Of HTTP, with all of 5xx: what another try may cure."""
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS namespace (name TEXT PRIMARY KEY) WITHOUT ROWID;
@@ -63,6 +65,14 @@ def refuse_foreign(namespace: str) -> None:
         )
 
 
+def refuse_strangers(namespace: str, strangers: int) -> None:
+    """Raise for a namespace that holds memories which memtrend did not plant."""
+    if strangers:
+        raise BackendError(
+            f"{namespace!r} is left alone: {strangers} memories in it are not memtrend's", permanent=True
+        )
+
+
 def missing_extra(extra: str) -> BackendError:
     return BackendError(f"{extra} is not installed: make install EXTRAS={extra}", permanent=True)
 
@@ -79,13 +89,32 @@ def unknown_memory(scope: Scope, id: str) -> BackendError:
     return BackendError(f"no memory {id!r} of user {scope.user!r} in {scope.namespace!r}", permanent=True)
 
 
+def faulty(config: BackendConfig, *faults: str) -> BackendError:
+    """What is wrong with the section of a backend."""
+    return BackendError(f"backend {config.name}: {'; '.join(faults)}", permanent=True)
+
+
 def refuse_options(config: BackendConfig) -> None:
     """Raise where something was configured that would have no effect."""
     given = [name for name, value in config.options.items() if value]
     if given:
-        raise BackendError(
-            f"backend {config.name}: {config.type} takes no {', '.join(given)}", permanent=True
-        )
+        raise faulty(config, f"{config.type} takes no {', '.join(given)}")
+
+
+def unknown_options(config: BackendConfig, known: Sequence[str]) -> list[str]:
+    """A fault for each option that the adapter does not know. Every section may hold an empty `config`."""
+    given = {name for name, value in config.options.items() if name != "config" or value}
+    return [f"unknown option {name!r}; known: {', '.join(known)}" for name in sorted(given - set(known))]
+
+
+def revealed(value: Any) -> Any:
+    """A copy, since a vendor may write into what it is given, with secrets in the clear for it alone. In a
+    worker they are plain texts before."""
+    if hasattr(value, "get_secret_value"):
+        return value.get_secret_value()
+    if isinstance(value, Mapping):
+        return {name: revealed(inner) for name, inner in value.items()}
+    return [revealed(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def require_leg(backend: Backend, leg: str | None) -> None:
@@ -170,6 +199,10 @@ class SqliteStore(Backend):
         declared = {"amend", "forget", "forget_user", "count", "ids", "metadata", "deterministic"}
         declared |= {"legs"} if self.legs else set()
         self.capabilities = frozenset(declared | ({"durable"} if config.directory else set()))
+
+    @classmethod
+    def is_local(cls, config: BackendConfig) -> bool:
+        return True
 
     # The index, for subclasses.
 

@@ -16,7 +16,6 @@ import weakref
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -24,9 +23,13 @@ from collectors.backend import Backend, BackendConfig, BackendError, Hit, Recall
 from collectors.backends.base import (
     ID_KEY,
     described,
+    faulty,
     refuse_foreign,
+    refuse_strangers,
     require_leg,
+    revealed,
     unknown_memory,
+    unknown_options,
     wait_until,
     well_formed,
 )
@@ -243,10 +246,7 @@ def _refuse_strange(namespace: str, box: Box) -> None:
     """Raise for a box, or for rows, that memtrend did not make."""
     if box.mark is None:
         raise BackendError(f"{namespace!r} is left alone: memtrend did not make it", permanent=True)
-    if strangers := box.strangers():
-        raise BackendError(
-            f"{namespace!r} is left alone: {strangers} memories in it are not memtrend's", permanent=True
-        )
+    refuse_strangers(namespace, box.strangers())
 
 
 def key_of(scope: Scope, id: str) -> str:
@@ -267,11 +267,9 @@ class OwnDirectory:
 
 def options_of(config: BackendConfig, known: Sequence[str]) -> dict[str, Any]:
     """What was given for the adapter, secrets in the clear, since the vendor needs them."""
-    given = {name: value for name, value in config.options.items() if value}
-    unknown = sorted(given.keys() - set(known))
-    if unknown:
-        raise faulty(config, f"unknown option {unknown[0]!r}; known: {', '.join(sorted(known))}")
-    options: dict[str, Any] = revealed(given)
+    if faults := unknown_options(config, known):
+        raise faulty(config, *faults)
+    options: dict[str, Any] = revealed({name: value for name, value in config.options.items() if value})
     return options
 
 
@@ -282,28 +280,8 @@ def refuse_keys(config: BackendConfig, known: frozenset[str]) -> None:
         raise faulty(config, f"config takes no {strange[0]!r}; it takes {', '.join(sorted(known))}")
 
 
-def faulty(config: BackendConfig, fault: str) -> BackendError:
-    return BackendError(f"backend {config.name}: {fault}", permanent=True)
-
-
 def missing_package(package: str) -> BackendError:
     return BackendError(
         f'{package.partition("==")[0]} is not installed: add package = "{package}" to the backend\'s section',
         permanent=True,
     )
-
-
-def revealed(value: Any) -> Any:
-    """A copy with secrets in the clear. In a worker they are plain texts before."""
-    if hasattr(value, "get_secret_value"):
-        return value.get_secret_value()
-    if isinstance(value, Mapping):
-        return {name: revealed(inner) for name, inner in value.items()}
-    return [revealed(inner) for inner in value] if isinstance(value, list | tuple) else value
-
-
-def is_this_machine(host: str) -> bool:
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from typing import Any
 
 from collectors.backend import BackendConfig, Hit
-from collectors.backends.base import ID_KEY
+from collectors.backends.base import ID_KEY, PASSING_STATUS, faulty
 from collectors.backends.boxes import (
     MARK,
     Box,
@@ -22,12 +22,11 @@ from collectors.backends.boxes import (
     OwnDirectory,
     Question,
     Row,
-    faulty,
-    is_this_machine,
     missing_package,
     options_of,
     refuse_keys,
 )
+from collectors.backends.fence import leads_here
 
 PACKAGE = "chromadb==1.5.9"
 SERVER_KEYS = frozenset({"host", "port", "ssl", "headers", "tenant", "database"})
@@ -35,7 +34,6 @@ SPACES = ("cosine", "ip", "l2")
 NESTED = "memtrend_nested"
 """Names the metadata that travels as JSON text, since the vendor takes texts, numbers and booleans."""
 LONGEST_INTEGER = 2**63
-PASSING_STATUS = frozenset({408, 409, 425, 429})
 
 
 class Chroma(Boxes):
@@ -62,7 +60,7 @@ class Chroma(Boxes):
     @classmethod
     def is_local(cls, config: BackendConfig) -> bool:
         server = config.options.get("config") or {}
-        return not server or is_this_machine(str(server.get("host", "")))
+        return not server or leads_here(server.get("host"))
 
     def versions(self) -> Mapping[str, str]:
         server = {"chroma_server": str(self._client.get_version())} if self._server else {}
@@ -79,10 +77,9 @@ class Chroma(Boxes):
             self._directory.close()
 
     def _opened(self) -> Any:
-        settings = self._chromadb.config.Settings(anonymized_telemetry=False)
         if self._directory:
-            return self._chromadb.PersistentClient(str(self._directory.path), settings=settings)
-        return self._chromadb.HttpClient(**self._server, settings=settings)
+            return self._chromadb.PersistentClient(str(self._directory.path))
+        return self._chromadb.HttpClient(**self._server)
 
     def _box(self, namespace: str) -> Box | None:
         try:
@@ -189,10 +186,9 @@ def _is_plain(value: Any) -> bool:
 
 
 def _chromadb() -> Any:
-    os.environ["ANONYMIZED_TELEMETRY"] = "False"
+    os.environ["ANONYMIZED_TELEMETRY"] = "False"  # every client's settings are read from there
     try:
         import chromadb
-        import chromadb.config
         import chromadb.errors
     except ImportError as error:
         raise missing_package(PACKAGE) from error

@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import shlex
 import socket
+from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 HERE = frozenset({"", "localhost", "ip6-localhost", "ip6-loopback"})
+URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "ftp_proxy")
 
 
@@ -70,6 +75,32 @@ def is_here(host: Any) -> bool:
         return False
     address = getattr(address, "ipv4_mapped", None) or address
     return address.is_loopback or address.is_unspecified
+
+
+def leads_here(place: Any) -> bool:
+    """Whether all that an address names is this machine: a host, one with a port, a URL, several hosts of a
+    database's URL, libpq's keywords and values. So does a socket's folder; what cannot be read does not."""
+    try:
+        hosts = _hosts(_text(place)) if place else []
+    except ValueError:
+        return False
+    return bool(hosts) and all(host.startswith("/") or is_here(host) for host in hosts)
+
+
+def _hosts(place: str) -> list[str]:
+    if not URL.match(place):
+        if "=" in place or "://" in place:
+            return _named(dict(word.partition("=")[::2] for word in shlex.split(place)))
+        return [place.strip("[]")] if place.count(":") != 1 else [place.partition(":")[0]]
+    url = urlsplit(place)
+    given = [urlsplit(f"//{one}").hostname or "" for one in url.netloc.rpartition("@")[2].split(",")]
+    return given + _named(dict(parse_qsl(url.query)))
+
+
+def _named(words: Mapping[str, str]) -> list[str]:
+    """By the keywords of libpq, in which a service stands for anything."""
+    given = [words[name] for name in ("host", "hostaddr") if name in words] + ["?"] * ("service" in words)
+    return [host for hosts in given for host in hosts.split(",")]
 
 
 def _text(host: Any) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from uuid import uuid4
 
@@ -20,11 +20,12 @@ from collectors.backends.base import (
     ID_KEY,
     described,
     refuse_foreign,
+    refuse_strangers,
     require_leg,
     unknown_memory,
     wait_until,
 )
-from collectors.backends.http_config import Config, Request, parse
+from collectors.backends.http_config import JOINED, Config, Request, parse
 from collectors.backends.http_manners import SHOWN, Answer, Caller, Refused
 from collectors.backends.http_words import filled, first, found
 from collectors.suite import Memory, Scope, digest
@@ -48,6 +49,8 @@ class _Known:
         """The user and the memory that a search must find before all is settled."""
         self.stored: dict[tuple[str, str, str], list[str]] = {}
         """(namespace, user, planted id) -> the server's own ids."""
+        self.looked: set[tuple[str, str]] = set()
+        """(namespace, user): those that were seen to hold nothing of others, or that were planted here."""
 
     def drop(self, namespace: str, user: str | None = None) -> None:
         """All that is known of a namespace, or of one user in it."""
@@ -72,6 +75,7 @@ class Http(Backend):
         self._requests, self._answers = self._config.requests, self._config.answers
         self._caller = Caller(self._config, config.name)
         self._known = _known[digest([str(self._config.url), self._contract()])]
+        self._bystander_at = Scope(f"memtrend-bystander-{uuid4().hex}")
         self._spares_others = False
         asked = {verb for verb in OPTIONAL if getattr(self._requests, verb)}
         self.capabilities = frozenset(asked | self._config.capabilities)
@@ -79,6 +83,8 @@ class Http(Backend):
     def reset(self, scope: Scope) -> None:
         """Where the server drops user by user, those that were planted; `remember` sees to the others."""
         refuse_foreign(scope.namespace)
+        for user in self._users(scope, self._requests.reset):
+            self._look(Scope(scope.namespace, user))
         with self._bystander():
             self._emptied(scope)
 
@@ -102,15 +108,8 @@ class Http(Backend):
 
     def recall(self, scope: Scope, query: str, k: int, leg: str | None = None) -> Recall:
         require_leg(self, leg)
-        values = {
-            **_place(scope),
-            "query": query,
-            "k": k,
-            "session": scope.session,
-            "domains": list(scope.domains) or None,
-        }
         hits, used, reply = list[Hit](), Usage(), None
-        for answer in self._pages("recall", self._requests.recall, values):
+        for answer in self._pages("recall", self._requests.recall, _question(scope, query, k)):
             said = answer.value
             hits += [self._hit(scope, entry, answer) for entry in self._listed(said, answer)]
             used += self._usage(answer)
@@ -202,7 +201,28 @@ class Http(Backend):
             new = scope.user not in self._known.users[scope.namespace]
             self._known.users[scope.namespace].add(scope.user)
         if new and "user" in self._requests.reset.named:
+            self._look(scope)
             self._reset(scope)
+
+    def _look(self, scope: Scope) -> None:
+        """Before the first reset of a user of a namespace, where rows of ours can be told from others: what
+        a question finds there and memtrend did not plant is not to be dropped."""
+        if not self._config.bears_marks or (key := _key(scope)) in self._known.looked:
+            return
+        asked = _question(Scope(*key), BYSTANDER.text, SENTINEL_K)
+        try:
+            answer = next(self._pages("recall", self._requests.recall, asked))
+        except Refused as error:
+            if error.status != 404:  # which is an empty one, to some
+                raise
+        else:
+            entries = self._listed(answer.value, answer)
+            refuse_strangers(scope.namespace, sum(not self._is_marked(scope, entry) for entry in entries))
+        self._known.looked.add(key)
+
+    def _is_marked(self, scope: Scope, entry: Any) -> bool:
+        metadata, id = first(self._answers.metadata, entry), str(first(self._answers.id, entry) or "")
+        return (isinstance(metadata, Mapping) and ID_KEY in metadata) or id.startswith(_joined(scope))
 
     def _planted(self, scope: Scope, memories: Sequence[Memory]) -> Usage:
         request, each = self._requests.remember, self._requests.remember.each
@@ -275,11 +295,18 @@ class Http(Backend):
         if self._spares_others:
             yield
             return
-        box = Scope(f"memtrend-bystander-{uuid4().hex}")
+        # In the same place whenever this handle tries again, so that the last try leaves nothing of any.
+        box = self._bystander_at
         self._planted(box, [BYSTANDER])
-        there = self._found_in_time(box)
-        yield
-        if there and not self.recall(box, BYSTANDER.text, SENTINEL_K).hits:
+        try:
+            there = self._found_in_time(box)
+            yield
+            spared = not there or bool(self.recall(box, BYSTANDER.text, SENTINEL_K).hits)
+        except BaseException:
+            with suppress(BackendError):  # the first error says more
+                self._emptied(box)
+            raise
+        if not spared:
             raise BackendError(
                 "the server's reset takes no notice of whose memories it is for: a bystander's are gone too. "
                 "Configure requests.reset so that it drops a user's, or a namespace's",
@@ -322,7 +349,7 @@ class Http(Backend):
                 f"a hit without a text at {self._answers.text}, or with metadata that are none"
             )
         kept = {name: value for name, value in metadata.items() if name != ID_KEY}
-        own = str(first(self._answers.id, entry) or "").removeprefix(f"{scope.namespace}/{scope.user}/")
+        own = str(first(self._answers.id, entry) or "").removeprefix(_joined(scope))
         return Hit(str(metadata.get(ID_KEY) or own), text, self._score(entry, answer), kept)
 
     def _score(self, entry: Any, answer: Answer) -> float | None:
@@ -350,8 +377,24 @@ def _key(scope: Scope) -> tuple[str, str]:
     return scope.namespace, scope.user
 
 
+def _joined(scope: Scope) -> str:
+    """How the id of a memory begins on a server that was told whose it is in its id."""
+    return JOINED.format(**_place(scope)) + "/"
+
+
 def _place(scope: Scope) -> dict[str, Any]:
     return {"namespace": scope.namespace, "user": scope.user}
+
+
+def _question(scope: Scope, query: str, k: int) -> dict[str, Any]:
+    """The values of a question's placeholders."""
+    return {
+        **_place(scope),
+        "query": query,
+        "k": k,
+        "session": scope.session,
+        "domains": list(scope.domains) or None,
+    }
 
 
 def _of(scope: Scope, memory: Memory) -> dict[str, Any]:

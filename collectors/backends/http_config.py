@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal
@@ -229,6 +230,17 @@ class Config(_Section):
     )
     requests: Requests = Field(default_factory=Requests)
     answers: Answers = Field(default_factory=Answers)
+
+    @property
+    def bears_marks(self) -> bool:
+        """Whether what memtrend planted can be told by its hits: by the metadata, or by an id that says
+        whose it is."""
+        remember = self.requests.remember
+        joined = f"{JOINED}/{{id}}" in json.dumps(
+            [remember.path, remember.body, remember.query, remember.each]
+        )
+        told = {"metadata": "metadata" in remember.named, "ids": joined}
+        return any(told[capability] for capability in told.keys() & self.capabilities)
 
     @field_validator("url")
     @classmethod

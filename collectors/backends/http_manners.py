@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
@@ -16,7 +17,7 @@ from urllib.parse import quote
 import httpx
 
 from collectors.backend import BackendError
-from collectors.backends.base import well_formed
+from collectors.backends.base import PASSING_STATUS, well_formed
 from collectors.backends.http_config import Config, Request
 from collectors.backends.http_words import Values, filled, headers_of, path_of, query_of
 from collectors.timing import apart
@@ -25,8 +26,6 @@ MAX_BYTES = 32 * 1024 * 1024
 """Of one answer, unpacked."""
 MAX_WAIT_S = 20.0
 """The longest that a call waits for its turn: less than a call may take."""
-PASSING_STATUS = frozenset({408, 409, 425, 429})
-"""With all of 5xx: what another try may cure."""
 SHORTEST_SECRET = 4
 SHOWN = 200
 """Characters of an answer that an error repeats."""
@@ -211,9 +210,18 @@ class Caller:
 
 def _variants(headers: Iterable[str]) -> list[str]:
     """The secrets in the ways that an answer may repeat them, longest first."""
-    plain = {part for header in headers for part in (header, header.split()[-1])}
+    plain = {part for header in headers for part in _parts(header)}
     written = {form for secret in plain for form in _forms(secret)}
     return sorted((secret for secret in written if len(secret) >= SHORTEST_SECRET), key=len, reverse=True)
+
+
+def _parts(header: str) -> Iterator[str]:
+    """The value whole, without its scheme, and what its fields hold: any of them may be the secret."""
+    yield header
+    for field in re.split(r"[;,]", header):
+        word = (field.split() or [""])[-1]
+        yield word
+        yield word.partition("=")[2].strip('"')
 
 
 def _forms(secret: str) -> tuple[str, ...]:

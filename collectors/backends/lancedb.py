@@ -13,7 +13,7 @@ from importlib.metadata import version
 from typing import Any
 
 from collectors.backend import BackendConfig, Hit
-from collectors.backends.base import ID_KEY
+from collectors.backends.base import ID_KEY, faulty
 from collectors.backends.boxes import (
     MARK,
     Box,
@@ -21,7 +21,6 @@ from collectors.backends.boxes import (
     OwnDirectory,
     Question,
     Row,
-    faulty,
     missing_package,
     options_of,
 )

@@ -25,12 +25,16 @@ from collectors.backend import Backend, BackendConfig, BackendError, Hit, Recall
 from collectors.backends.base import (
     ID_KEY,
     described,
+    faulty,
     refuse_foreign,
+    refuse_strangers,
     require_leg,
     unknown_memory,
+    unknown_options,
     wait_until,
     well_formed,
 )
+from collectors.backends.fence import leads_here
 from collectors.backends.handed import handed_in
 from collectors.suite import Memory, Scope, digest
 
@@ -42,6 +46,10 @@ ALL_ROWS = 1_000_000
 OURS_IN_INDEX = frozenset({"dims", "embed"})
 ESCAPED = str.maketrans({".": "~2E", "\0": "~00", "~": "~7E"})
 """The vendor refuses a label with a period or a NUL. `%` would be a wildcard in older releases."""
+TRACING = tuple(
+    f"{vendor}_{switch}" for vendor in ("LANGSMITH", "LANGCHAIN") for switch in ("TRACING_V2", "TRACING")
+)
+"""The vendor goes by the first of these that says anything: the environment must win by none of them."""
 PASSING = frozenset({"OperationalError", "InterfaceError"})
 """Errors of a database, by their names in PEP 249, that may pass."""
 
@@ -74,17 +82,12 @@ class LangGraph(Backend):
 
     @classmethod
     def is_local(cls, config: BackendConfig) -> bool:
-        return config.options.get("store") != "postgres"
+        return config.options.get("store") != "postgres" or leads_here(config.options.get("url"))
 
     def reset(self, scope: Scope) -> None:
         refuse_foreign(scope.namespace)
         rows = self._rows(_box(scope))
-        strangers = [row for row in rows if ID_KEY not in row.value]
-        if strangers:
-            raise BackendError(
-                f"{scope.namespace!r} is left alone: {len(strangers)} items in it are not memtrend's",
-                permanent=True,
-            )
+        refuse_strangers(scope.namespace, sum(ID_KEY not in row.value for row in rows))
         self._delete(rows)
 
     def remember(self, scope: Scope, memories: Sequence[Memory]) -> Usage:
@@ -308,11 +311,9 @@ def _connected(url: str) -> Any:
 
 def _parsed(config: BackendConfig) -> _Options:
     known = [option.name for option in fields(_Options)]
-    given = {name: value for name, value in config.options.items() if value}
-    if unknown := sorted(given.keys() - set(known)):
-        faults = [f"unknown option {name!r}; known: {', '.join(known)}" for name in unknown]
-        raise BackendError(f"backend {config.name}: {'; '.join(faults)}", permanent=True)
-    options = _Options(**given)
+    if faults := unknown_options(config, known):
+        raise faulty(config, *faults)
+    options = _Options(**{name: value for name, value in config.options.items() if value})
     faults = [f"index.{name} is memtrend's to set" for name in sorted(OURS_IN_INDEX & options.index.keys())]
     if options.store not in STORES:
         faults.append(f"unknown store {options.store!r}; known: {', '.join(STORES)}")
@@ -321,7 +322,7 @@ def _parsed(config: BackendConfig) -> _Options:
     if config.directory is not None and options.store != "sqlite":
         faults.append(f'store = "{options.store}" keeps nothing in a directory; store = "sqlite" does')
     if faults:
-        raise BackendError(f"backend {config.name}: {'; '.join(faults)}", permanent=True)
+        raise faulty(config, *faults)
     return options
 
 
@@ -342,15 +343,12 @@ def installed(*packages: str) -> dict[str, str]:
 @contextmanager
 def vendors_own(config: BackendConfig, package: str) -> Iterator[None]:
     """Import the SDK within: it then sends no traces, and a part that is missing is named."""
-    os.environ.update(LANGSMITH_TRACING="false", LANGCHAIN_TRACING_V2="false")
+    os.environ.update(dict.fromkeys(TRACING, "false"))
     try:
         yield
     except ImportError as error:
-        raise BackendError(
-            f"backend {config.name}: {error}: say package = {package!r}, and with = [...] for the package of "
-            "the store",
-            permanent=True,
-        ) from error
+        advice = f"say package = {package!r}, and with = [...] for the package of the store"
+        raise faulty(config, f"{error}: {advice}") from error
 
 
 @contextmanager

@@ -14,8 +14,9 @@ from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from collectors.backend import Backend, BackendConfig, BackendError, Hit, Recall, Usage
+from collectors.backend import Backend, BackendConfig, Hit, Recall, Usage
 from collectors.backends.base import (
+    faulty,
     refuse_foreign,
     refuse_options,
     require_leg,
@@ -53,9 +54,7 @@ class LangMem(Backend):
     def __init__(self, config: BackendConfig) -> None:
         refuse_options(config)
         if config.directory is not None:
-            raise BackendError(
-                f"backend {config.name}: langmem keeps nothing in a directory here", permanent=True
-            )
+            raise faulty(config, "langmem keeps nothing in a directory here")
         embedder = handed_in(config)
         self._made_by = embedder.versions
         declared = {"amend", "forget", "forget_user", "count", "ids"}

@@ -14,6 +14,7 @@ too, which is kept. So a changed memory still has its id, and what else it lost 
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 import weakref
@@ -24,18 +25,24 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from collectors.backend import Backend, BackendConfig, BackendError, Hit, Recall, Usage, undeclared
 from collectors.backends.base import (
     ID_KEY,
+    PASSING_STATUS,
     described,
+    faulty,
     refuse_foreign,
+    refuse_strangers,
     require_leg,
+    revealed,
     unknown_memory,
+    unknown_options,
     wait_until,
     well_formed,
 )
+from collectors.backends.fence import leads_here
 from collectors.backends.handed import HandedIn, handed_in
 from collectors.backends.mem0_releases import (
     SPACY_MODEL,
@@ -50,12 +57,15 @@ from collectors.backends.mem0_usage import PRICED, Meter
 from collectors.suite import Memory, Scope, digest
 
 OURS_IN_SEARCH = frozenset({"query", "filters", "top_k", "limit", "user_id", "agent_id", "run_id"})
-PASSING_STATUS = frozenset({408, 409, 425, 429})
 SPEAKER = f"{ID_KEY}:"
 """Before the planted id, where it stands as a speaker's name."""
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 SERVICES = ("llm", "embedder", "vector_store", "graph_store", "reranker")
 """Sections of the vendor's configuration that may name another machine."""
+STORES = frozenset({"vector_store", "graph_store"})
+PLACE = re.compile(
+    r"(^|_)(path|hosts?|[a-z]*url|uri|endpoint|address|server|connection_string|cloud_id|prox(y|ies))$"
+)
+"""Keys of the vendor's that say where something is."""
 
 
 class _Options(NamedTuple):
@@ -95,12 +105,7 @@ class Mem0(Backend):
     def reset(self, scope: Scope) -> None:
         refuse_foreign(scope.namespace)
         rows = self._rows(_everyone(scope))
-        strangers = [row for row in rows if _planted_id(row) is None]
-        if strangers:
-            raise BackendError(
-                f"{scope.namespace!r} is left alone: {len(strangers)} memories in it are not memtrend's",
-                permanent=True,
-            )
+        refuse_strangers(scope.namespace, sum(_planted_id(row) is None for row in rows))
         self._delete(rows)
         self._release.drop_messages(_entity(scope.namespace))
 
@@ -180,7 +185,8 @@ class Mem0(Backend):
 
     @classmethod
     def is_local(cls, config: BackendConfig) -> bool:
-        """Whether every service that it is configured with is a path or an address of this machine."""
+        """Whether every service that it is configured with is a path or an address of this machine, and none
+        of another."""
         named = config.options.get("config", {})
         return all(_is_here(named[name]) for name in SERVICES if name in named)
 
@@ -223,25 +229,28 @@ class Mem0(Backend):
         return named
 
     def _declared(self, config: BackendConfig) -> frozenset[str]:
-        infer, own_store = self._options.infer, "vector_store" in self._options.config
+        infer, named = self._options.infer, self._options.config
         # Never deterministic: a local Qdrant, opened again, may order exact ties another way.
         declared = {
             "amend": not infer,
             "forget": True,
-            # Somebody else's store may hold the same user's own memories.
-            "forget_user": not own_store,
+            # Somebody else's store may hold the same user's own memories, and a graph's call for one agent's
+            # takes those of all.
+            "forget_user": not STORES & named.keys(),
             "count": True,
-            "durable": own_store or config.directory is not None,
+            "durable": "vector_store" in named or config.directory is not None,
             "ids": True,
             "metadata": True,
         }
         return frozenset(name for name, holds in declared.items() if holds)
 
     def _qdrant(self) -> dict[str, str]:
-        """What else decides the answers of the store that is there by default."""
+        """What else decides the answers of the store that is there by default, here or as a server."""
         if self._memory.config.vector_store.provider != "qdrant":
             return {}
-        return {"qdrant-client": version("qdrant-client"), "distance": "cosine"}
+        store = self._memory.vector_store
+        server = {} if store.is_local else {"qdrant": str(store.client.info().version)}
+        return {"qdrant-client": version("qdrant-client"), **server, "distance": "cosine"}
 
     # Rows, as the vendor lists them
 
@@ -324,14 +333,13 @@ def _model(what: str, section: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _parsed(config: BackendConfig) -> _Options:
-    unknown = sorted(config.options.keys() - set(_Options._fields))
     options = _Options(
-        config=_revealed(config.options.get("config", {})),
+        config=revealed(config.options.get("config", {})),
         infer=config.options.get("infer", False),
-        search=_revealed(config.options.get("search", {})),
+        search=revealed(config.options.get("search", {})),
         price=dict(config.options.get("price", {})),
     )
-    faults = [f"unknown option {name!r}; known: {', '.join(_Options._fields)}" for name in unknown]
+    faults = unknown_options(config, _Options._fields)
     faults += [
         f"search.{name} is memtrend's to set" for name in sorted(OURS_IN_SEARCH & options.search.keys())
     ]
@@ -343,28 +351,27 @@ def _parsed(config: BackendConfig) -> _Options:
         if name not in PRICED or not isinstance(usd, int | float)
     ]
     if faults:
-        raise BackendError(f"backend {config.name}: {'; '.join(faults)}", permanent=True)
+        raise faulty(config, *faults)
     return options
 
 
 def _is_here(section: Mapping[str, Any]) -> bool:
-    """Whether a section names a path or a loopback address, and no other address."""
-    places = {
-        name: value
-        for name, value in section.get("config", {}).items()
-        if name in ("path", "host") or name.endswith("url")
-    }
-    hosts = [urlsplit(value).hostname or value for name, value in places.items() if name != "path"]
-    return bool(places) and all(host in LOOPBACK for host in hosts)
+    """Whether a section names a place, and none that is not this machine's."""
+    places = list(_places(revealed(section.get("config") or {})))
+    return bool(places) and all(map(leads_here, places))
 
 
-def _revealed(value: Any) -> Any:
-    """A copy, since the vendor writes into what it is given, with secrets in the clear for it alone."""
-    if hasattr(value, "get_secret_value"):
-        return value.get_secret_value()
+def _places(value: Any, name: str = "") -> Iterator[str]:
+    """Whatever says where something is, by its key, or because it is a URL."""
     if isinstance(value, Mapping):
-        return {name: _revealed(inner) for name, inner in value.items()}
-    return [_revealed(inner) for inner in value] if isinstance(value, list | tuple) else value
+        for key, inner in value.items():
+            yield from _places(inner, key)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _places(inner, name)
+    elif isinstance(value, str) and ("://" in value or PLACE.search(name)):
+        is_path = name.endswith("path") and "://" not in value
+        yield str(Path(value).absolute()) if is_path else value
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from collectors.backend import BackendConfig, Hit
-from collectors.backends.base import ID_KEY
+from collectors.backends.base import ID_KEY, PASSING_STATUS, faulty
 from collectors.backends.boxes import (
     MARK,
     Box,
@@ -21,12 +21,11 @@ from collectors.backends.boxes import (
     OwnDirectory,
     Question,
     Row,
-    faulty,
-    is_this_machine,
     missing_package,
     options_of,
     refuse_keys,
 )
+from collectors.backends.fence import leads_here
 
 PACKAGE = "qdrant-client==1.20.0"
 SERVER_KEYS = frozenset(
@@ -34,7 +33,6 @@ SERVER_KEYS = frozenset(
 )
 DISTANCE = "Cosine"
 USER, SESSION, DOMAIN = (f"metadata.{name}" for name in ("user", "session", "domain"))
-PASSING_STATUS = frozenset({408, 409, 425, 429})
 
 
 class Qdrant(Boxes):
@@ -60,7 +58,7 @@ class Qdrant(Boxes):
     @classmethod
     def is_local(cls, config: BackendConfig) -> bool:
         server = config.options.get("config") or {}
-        return not server or is_this_machine(_host(server))
+        return not server or leads_here(_host(server))
 
     def versions(self) -> Mapping[str, str]:
         server = {"qdrant": str(self._client.info().version)} if self._server else {}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from collectors.backends.fence import is_here
+from collectors.backends.fence import is_here, leads_here
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
@@ -90,3 +90,41 @@ def test_this_machine_alone() -> None:
 def test_what_is_here(host: object, here: bool) -> None:
     """Loopback by address or by its own name; no name that merely looks like it."""
     assert is_here(host) is here
+
+
+@pytest.mark.parametrize(
+    ("place", "here"),
+    [
+        ("127.0.0.2", True),
+        ("[::1]", True),
+        ("::1", True),
+        ("::ffff:127.0.0.1", True),
+        ("localhost:11434", True),
+        ("http://localhost:6333/x", True),
+        ("https://user:key@[::1]:6333", True),
+        ("postgresql:///x", True),
+        ("postgresql://127.0.0.1:1,localhost:2/x", True),
+        ("host=/run/postgresql dbname='a b'", True),
+        ("host=127.0.0.1 hostaddr=127.0.0.1", True),
+        ("2001:db8::1", False),
+        ("::ffff:192.0.2.1", False),
+        ("db.example:6333", False),
+        ("http://localhost.example", False),
+        ("https://localhost@db.example", False),
+        ("postgresql://127.0.0.1:1,db.example:2/x", False),
+        ("postgresql://localhost/x?hostaddr=192.0.2.1", False),
+        ("postgresql:///x?service=production", False),
+        ("host=127.0.0.1,db.example", False),
+        ("dbname=x", False),
+        ("AccountEndpoint=https://localhost;AccountKey=k", False),
+        ("s3://bucket/x", False),
+        ("host='", False),
+        ("http://[::1", False),
+        ("", False),
+        (None, False),
+    ],
+)
+def test_an_address_leads_here_or_elsewhere(place: str | None, here: bool) -> None:
+    """One that names several hosts leads here if all of them are this machine; one that cannot be read does
+    not."""
+    assert leads_here(place) == here

@@ -224,7 +224,7 @@ class TestStores:
         with closing(sqlite3.connect(path)) as database, database:
             row = (f"{BOX.namespace}.bob", "k", json.dumps({"text": "Bob's own."}))
             database.execute("INSERT INTO store (prefix, key, value) VALUES (?, ?, ?)", row)
-        with pytest.raises(BackendError, match="1 items in it are not memtrend's") as raised:
+        with pytest.raises(BackendError, match="1 memories in it are not memtrend's") as raised:
             backend.reset(BOX)
         assert raised.value.permanent
         assert backend.count(BOX) == {"memories": 2}
@@ -276,10 +276,20 @@ class TestOptions:
         assert raised.value.permanent
 
     @pytest.mark.parametrize(
-        ("options", "local"), [({}, True), ({"store": "sqlite"}, True), ({"store": "postgres"}, False)]
+        ("options", "local"),
+        [
+            ({}, True),
+            ({"store": "sqlite"}, True),
+            ({"store": "postgres"}, False),
+            ({"store": "postgres", "url": "postgresql://ann:x@127.0.0.1:5432/x"}, True),
+            ({"store": "postgres", "url": "postgresql:///x?host=/run/postgresql"}, True),
+            ({"store": "postgres", "url": "host=/run/postgresql dbname=x"}, True),
+            ({"store": "postgres", "url": "postgresql://ann:x@db.example/x"}, False),
+            ({"store": "postgres", "url": "postgresql:///x?host=db.example"}, False),
+        ],
     )
     def test_knows_what_stays_on_this_machine(self, options: dict[str, Any], local: bool) -> None:
-        """A database has an address, the other stores have none."""
+        """A database is where its URL leads to, the other stores have no address."""
         assert LangGraph.is_local(BackendConfig("ours", "langgraph", options)) == local
 
 
@@ -309,7 +319,7 @@ class TestPostgres:
         backend = open_store("postgres")
         row = f"'{BOX.namespace}.bob', 'k', '{{}}'"
         postgres.run(f"INSERT INTO store (prefix, key, value) VALUES ({row})")
-        with pytest.raises(BackendError, match="1 items in it are not memtrend's"):
+        with pytest.raises(BackendError, match="1 memories in it are not memtrend's"):
             backend.reset(BOX)
         assert backend.count(BOX) == {"memories": 1}
         postgres.run("DELETE FROM store")

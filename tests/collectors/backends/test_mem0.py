@@ -397,10 +397,18 @@ def test_an_embedder_of_its_own_is_asked(open_mem0: Callable[..., Mem0], llm: Sc
         ({"llm": {"provider": "openai", "config": {"openai_base_url": "http://127.0.0.1:1/v1"}}}, True),
         ({"llm": {"provider": "ollama", "config": {"ollama_base_url": "http://gpu-box:11434"}}}, False),
         ({"embedder": {"provider": "openai", "config": {"api_key": "k"}}}, False),
+        ({"vector_store": {"config": {"host": "127.0.0.2", "port": 6333}}}, True),
+        ({"vector_store": {"config": {"path": "/x", "api_endpoint": "https://db.example"}}}, False),
+        ({"vector_store": {"config": {"path": "s3://bucket/x"}}}, False),
+        ({"vector_store": {"config": {"host": "localhost", "hosts": ["127.0.0.1", "db.example"]}}}, False),
+        ({"vector_store": {"config": {"connection_string": "postgresql://u:p@localhost/x"}}}, True),
+        ({"vector_store": {"config": {"connection_string": SecretStr("host=db.example")}}}, False),
+        ({"llm": {"config": {"azure_kwargs": {"azure_endpoint": "https://x.example"}}}}, False),
+        ({"llm": {"config": {"openai_base_url": "http://[::1]:1/v1", "proxies": "gate:3128"}}}, False),
     ],
 )
 def test_it_knows_whether_it_stays_on_this_machine(section: dict[str, Any], local: bool) -> None:
-    """It is local where all that its configuration names is a path or a loopback address."""
+    """It is local where every place that its configuration names is on this machine, at any depth."""
     assert is_local(BackendConfig("ours", "mem0", {"config": section})) == local
 
 
