@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -24,6 +25,9 @@ from store.database import Database
 from store.errors import StoreError
 from store.evidence import Verdict, drift_rollups, entry
 from store.records import ClosedStatus, NewControl, NewRun, Rollup
+
+JOURNAL_S = 10.0
+"""How often what a backend's processes print is kept, so that a collector that is killed has told most."""
 
 
 class Allowance:
@@ -48,6 +52,8 @@ def _close(instance: Instance, timeout_s: float) -> None:
     closing = threading.Thread(target=_closed_quietly, args=(instance,), daemon=True)
     closing.start()
     closing.join(timeout_s)
+    if closing.is_alive():
+        instance.abandon_all()
 
 
 def _closed_quietly(instance: Instance) -> None:
@@ -62,7 +68,7 @@ def _faults(checks: Sequence[CheckResult]) -> str | None:
     return "; ".join(f"{check.name}: {check.detail} ({check.advice})" for check in failed) or None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Arm:
     """`broken`: why the adapter is, if it is."""
 
@@ -75,6 +81,8 @@ class Arm:
     errors: int = 0
     broken: str | None = None
     environment: dict[str, Any] | None = None
+    told_before: str | None = None
+    kept_at: float = field(default_factory=time.monotonic)
     total: int = field(init=False)
     diagnoses: Allowance = field(init=False)
 
@@ -85,9 +93,17 @@ class Arm:
     def close(self) -> None:
         """Let the backend go, and keep what its processes had to tell beside their answers."""
         _close(self.instance, GRACE_S / 2 if self.lease.stop.is_set() else self.plan.limits.timeout_s)
-        if self.run_id and (told := self.instance.journal()):
-            with suppress(StoreError):  # the run has ended, and is kept
-                writes.add_to_journal(self.db, self.run_id, told)
+        self.keep_journal()
+
+    def keep_journal(self) -> None:
+        """What the backend's processes had to tell so far, after what they told before a resume."""
+        if self.told_before is None:
+            self.told_before = queries.journal(self.db, self.run_id)
+        told = "\n".join(filter(None, [self.told_before, self.instance.journal()]))
+        if self.run_id and told:
+            with suppress(StoreError):  # the answers count, and are kept
+                writes.keep_journal(self.db, self.run_id, told)
+        self.kept_at = time.monotonic()
 
     # Before the first scenario
 
@@ -189,6 +205,8 @@ class Arm:
         writes.save_scenario(self.db, self.run_id, outcome, self.lease.token)
         self.done += len(outcome.cases)
         self.errors += sum(case.status == "error" for case in outcome.cases)
+        if time.monotonic() - self.kept_at > JOURNAL_S:
+            self.keep_journal()
 
     # The end
 

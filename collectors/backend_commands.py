@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from collectors.arguments import Refused
-from collectors.commands import Json, print_json, settings
+from collectors.arguments import BAD, Refused
+from collectors.commands import Json, print_json, say, settings
 
 if TYPE_CHECKING:
     from collectors.envs import Env
+    from store.settings import Settings
 
 backend_app = typer.Typer(
     help="The backends configured, the types there are, the environments of releases.", no_args_is_help=True
@@ -20,7 +22,8 @@ backend_app = typer.Typer(
 
 @backend_app.command("list")
 def list_backends(json: Json = False) -> None:
-    """The backends configured, without their secrets."""
+    """The backends configured: type, release and control of each; with --json the whole section, without its
+    secrets."""
     from collectors import tables
     from collectors.configured import backend_public
 
@@ -40,7 +43,11 @@ def list_types(json: Json = False) -> None:
 @backend_app.command("envs")
 def environments(
     make: Annotated[
-        bool, typer.Option("--make", help="Make those of all configured backends now, before a run does.")
+        bool,
+        typer.Option(
+            "--make",
+            help="Make those of all configured backends, and of their controls, now, before a run does.",
+        ),
     ] = False,
     clean: Annotated[
         bool, typer.Option("--clean", help="Remove those that nobody used for `environments.keep`.")
@@ -50,26 +57,43 @@ def environments(
     ] = None,
     json: Json = False,
 ) -> None:
-    """The environments that releases run in. What is in use is never removed."""
+    """The environments that releases run in, each in a folder of its NAME within `environments.directory`, by
+    default ~/.cache/memtrend/envs. Its lock is "tested": installed by hash, as memtrend was tested with it; or
+    "resolved": uv chose the packages, and lock.txt in the folder keeps them. What is in use is never
+    removed."""
     from collectors import envs, tables
-    from collectors.configured import backend_config
 
     of = settings()
     if older_than and not clean:
         raise Refused("--older-than goes with --clean")
-    removed: list[Env] = []
     home = of.environments.directory
-    if clean:
-        removed = envs.clean(_age(older_than or of.environments.keep), home)
-    if make:
-        for isolation in filter(None, (backend_config(of, name).isolation for name in of.backends)):
-            with envs.using(isolation):
-                continue
+    removed = envs.clean(_age(older_than or of.environments.keep), home) if clean else None
+    failed = [*_made(of)] if make else []
     found = envs.listed(home, sizes=True)
     if json:
-        print_json({"environments": [*map(_document, found)], "removed": [env.name for env in removed]})
+        print_json({"environments": [*map(_document, found)], "removed": removed or [], "failed": failed})
     else:
         tables.print_environments(found, removed)
+        say("\n".join(failed)) if failed else None
+    raise typer.Exit(BAD if failed else 0)
+
+
+def _made(of: Settings) -> Iterator[str]:
+    """Makes them all; what was wrong with those that could not be."""
+    from collectors import envs
+    from collectors.backend import BackendError
+    from collectors.calls import describe
+    from collectors.configured import backend_config, control_config
+
+    configs = (config(of, name) for name in of.backends for config in (backend_config, control_config))
+    for config in configs:
+        if config and config.isolation:
+            say(f"{config.name}: {config.isolation.package}")
+            try:
+                with envs.using(config.isolation):
+                    continue
+            except BackendError as error:
+                yield f"{config.name}: {describe(error)}"
 
 
 def _age(text: str) -> timedelta:

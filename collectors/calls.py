@@ -18,6 +18,7 @@ from collectors.backend import (
     BackendConfig,
     BackendError,
     BackendGone,
+    Isolation,
     open_backend,
 )
 from collectors.timing import Timed, timed
@@ -26,6 +27,8 @@ from store.hiding import redacted
 T = TypeVar("T")
 
 POLL_S = 0.2
+OPENING_S = 150.0
+"""More than a worker gives its adapter, which tells better what it was."""
 GRACE_S = 5.0
 """How long a call in flight may go on after a stop was asked for: a checkpoint is promised within 10 s."""
 
@@ -137,6 +140,17 @@ def attempt(line: Line, call: Callable[[], Any], attempts: int) -> Attempted:
     return Attempted(timed.value, timed.ms, made, None)
 
 
+def make_environment(isolation: Isolation, stop: threading.Event) -> None:
+    """Make the environment of a release, unless it is there. Raises `BackendError`, and `Stopped`."""
+    try:
+        with envs.using(isolation, stop):
+            return
+    except BackendError:
+        if stop.is_set():
+            raise Stopped from None
+        raise
+
+
 class _Slot:
     """Where one handle is opened, once. `lock` is held while it is being opened."""
 
@@ -156,26 +170,34 @@ class Instance:
         self.config, self._open = config, open
         self._slot, self._changing = _Slot(), threading.Lock()
         self._opened: list[Backend] = []
+        self._journals: list[str] = []
 
     def handle(self) -> Backend:
         slot = self._slot
         with slot.lock:
             if slot.backend is None:
-                slot.backend = self._open(self.config)
-                self._opened.append(slot.backend)
+                slot.backend = self._kept(slot, self._open(self.config))
             return slot.backend
 
+    def _kept(self, slot: _Slot, opened: Backend) -> Backend:
+        """Unless nobody waits for it any more: it took too long to open."""
+        with self._changing:
+            if self._slot is slot:
+                self._opened.append(opened)
+                return opened
+        opened.abandon()
+        raise BackendGone("it opened when nobody waited for it any more")
+
     def prepare(self, stop: threading.Event) -> None:
-        """Make what opening takes and may be minutes in the making: the environment of a release. Raises
-        `BackendError`, and `Stopped`."""
+        """Open the handle, with all that this takes: an environment may be minutes in the making, and an
+        SDK's import longer than a call. Raises what opening does, and `Stopped`."""
         if self.config.isolation:
+            make_environment(self.config.isolation, stop)
+            line = Line(OPENING_S, stop)
             try:
-                with envs.using(self.config.isolation, stop):
-                    return
-            except BackendError:
-                if stop.is_set():
-                    raise Stopped from None
-                raise
+                line(self.handle)
+            finally:
+                line.close()
 
     def abandon(self, gone: Backend | None) -> None:
         """Hand out another handle than the one that is gone, None when it hangs in its opening. One that was
@@ -191,10 +213,22 @@ class Instance:
             slot, self._slot = self._slot, _Slot()
         if slot.backend is not None:
             slot.backend.close()
+            self._told(slot.backend)
+
+    def abandon_all(self) -> None:
+        """Let go of every handle, be it in the middle of closing."""
+        for backend in self._opened:
+            backend.abandon()
 
     def journal(self) -> str:
         """What the processes of all its handles had to tell."""
-        return "\n".join(filter(None, (backend.journal() for backend in self._opened)))
+        return "\n".join(filter(None, [*self._journals, *(backend.journal() for backend in self._opened)]))
+
+    def _told(self, closed: Backend) -> None:
+        """Of a handle that is gone its journal stays."""
+        with self._changing:
+            self._journals.append(closed.journal())
+            self._opened.remove(closed)
 
 
 class _OnLine:

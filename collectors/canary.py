@@ -111,6 +111,7 @@ class Canary:
             )
         instance = Instance(config)
         try:
+            instance.prepare(threading.Event())
             return ask(instance)
         finally:
             instance.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -109,6 +110,7 @@ def play_mutants(
     _refuse_unfit(backend.name, played[0])
     at_once = workers or (os.cpu_count() or 1 if backend.type in IN_MEMORY else 1)
     for number, answers in _played(parts, configs[1:], at_once):
+        _refuse_silent(("", *faults)[number], answers)
         played[number + 1] = answers
         on_progress(len(played), len(configs))
     healthy, again, *others = (played[number] for number in range(len(configs)))
@@ -129,7 +131,14 @@ def _refuse_unfit(name: str, answers: Sequence[Seen]) -> None:
         )
 
 
+def _refuse_silent(fault: str, answers: Sequence[Seen]) -> None:
+    """A fault that leaves nothing but errors was not put in: no case could be said to notice it."""
+    if answers and all(one.failure == ERROR for one in answers):
+        raise Unfit(f"{fault or 'the second round'}: every case ends in an error, so it proves nothing")
+
+
 def with_fault(backend: BackendConfig, fault: str) -> BackendConfig:
+    """The fault is put in from outside: a release runs in its environment as it is."""
     options = {"fault": fault, "of": {**backend.options, "type": backend.type}}
     return replace(backend, type="faulty", options=options)
 
@@ -183,6 +192,7 @@ def play_all(parts: Sequence[Part], config: BackendConfig) -> tuple[Seen, ...]:
 def _answers(parts: Sequence[Part], config: BackendConfig) -> Iterator[Seen]:
     instance = Instance(config)
     try:
+        instance.prepare(threading.Event())
         for suite, scenario in parts:
             namespace = (
                 f"{NAMESPACE_PREFIX}mutant-{digest([os.getpid(), time.time_ns(), suite, scenario.id])[:16]}"

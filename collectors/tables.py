@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,14 +26,15 @@ if TYPE_CHECKING:
 PIPED_COLUMNS = 160
 
 
-def print_environments(envs: Sequence[Env], removed: Sequence[Env]) -> None:
-    for env in removed:
-        _console().print(f"removed {env.name}, last used {env.used:%Y-%m-%d}", markup=False)
+def print_environments(envs: Sequence[Env], removed: Sequence[str] | None) -> None:
+    """`removed`: by name, None where nothing was to be removed."""
+    if removed is not None:
+        _console().print("\n".join(f"removed {name}" for name in removed) or "nothing removed", markup=False)
     if not envs:
         _console().print("no environment of a release is there", markup=False)
         return
     table = _table(
-        "release", "with", "python", "made (UTC)", "in s", "last used (UTC)", "MB", "lock", "in use"
+        "name", "release", "with", "python", "made (UTC)", "in s", "last used (UTC)", "MB", "lock", "in use"
     )
     for env in envs:
         made, used = (f"{moment:%Y-%m-%d %H:%M}" for moment in (env.made, env.used))
@@ -40,14 +42,25 @@ def print_environments(envs: Sequence[Env], removed: Sequence[Env]) -> None:
         busy = "yes" if env.in_use else ""
         extra = escape(", ".join(env.extra))  # psycopg[binary] is no markup
         table.add_row(
-            escape(env.package), extra, env.python, made, f"{env.seconds:.1f}", used, size, lock, busy
+            env.name,
+            escape(env.package),
+            extra,
+            env.python,
+            made,
+            f"{env.seconds:.1f}",
+            used,
+            size,
+            lock,
+            busy,
         )
     _console().print(table)
 
 
-def print_runs(rows: Sequence[RunRow]) -> None:
+def print_runs(rows: Sequence[RunRow], fitting: int, *, narrowed: bool) -> None:
+    """`fitting`: how many there are, with those that are not shown; `narrowed`: whether any was left out for
+    what it is."""
     if not rows:
-        _console().print("no runs yet: memtrend run")
+        _console().print("no run fits these options" if narrowed else "no runs yet: memtrend run")
         return
     table = _table("run", "started (UTC)", "suite", "backend", "status", "pass %", "95 % interval", "n")
     for row in rows:
@@ -57,9 +70,11 @@ def print_runs(rows: Sequence[RunRow]) -> None:
             str(row.id), started, suite, row.backend, row.status, *_rolled(row.metrics.get("pass"), 100)
         )
     _console().print(table)
+    if fitting > len(rows):
+        _console().print(f"{len(rows)} of {fitting} runs; --limit N shows more", highlight=False)
 
 
-def print_run(row: RunRow, cases: Sequence[CaseRow], journal: str = "") -> None:
+def print_run(row: RunRow, cases: Sequence[CaseRow], errors: Sequence[str] = (), journal: str = "") -> None:
     console = _console()
     console.print(
         f"run {row.id}: {row.suite} ({row.suite_version}) on {row.backend}, {row.status}", markup=False
@@ -70,6 +85,8 @@ def print_run(row: RunRow, cases: Sequence[CaseRow], journal: str = "") -> None:
     lost = [case for case in cases if case.passed is False or case.status == "error"]
     if lost:
         console.print(_cases(lost))
+    for error, n in Counter(errors).most_common():
+        console.print(Text(f"{words.count(n, 'error')}: {error}"), soft_wrap=True)
     if journal:
         console.print("its process told beside its answers:")
         console.print(journal, markup=False, highlight=False)
@@ -150,9 +167,11 @@ def print_standings(rows: Iterable[CaseStanding]) -> None:
 
 
 def print_backends(rows: Iterable[Mapping[str, Any]]) -> None:
-    table = _table("backend", "type", "owner")
+    table = _table("backend", "type", "release", "control", "owner")
     for row in rows:
-        table.add_row(row["name"], row["type"], row["owner"])
+        release = ", ".join([row["package"], *row["with"]]) if row["package"] else ""
+        told = (row["name"], row["type"], release, row["control"], row["owner"])
+        table.add_row(*(Text(cell or "") for cell in told))
     _console().print(table)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime
 from typing import IO, Any
@@ -18,20 +19,41 @@ from collectors.suite import Memory, Scope
 
 PROTOCOL = 1
 """Told by either side when a worker starts; another number is refused."""
+LARGEST = 256 * 2**20
+"""Bytes of a message: a collector must not run out of memory over one answer."""
 
 
-def send(pipe: IO[bytes], message: Mapping[str, Any]) -> None:
-    """Lone surrogates travel as escapes, and what JSON has no word for as its text."""
-    pipe.write(json.dumps(message, default=_plain).encode("ascii") + b"\n")
+class WireError(Exception):
+    """What came over the pipe is no message."""
+
+
+def encoded(message: Mapping[str, Any]) -> bytes:
+    """Lone surrogates travel as escapes, and what JSON has no word for as its text. Raises a permanent
+    `BackendError` for what has no text either: keys that are no words, a list that holds itself."""
+    try:
+        return json.dumps(message, default=_plain).encode("ascii") + b"\n"
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BackendError(f"the adapter returned what JSON cannot tell: {error}", permanent=True) from error
+
+
+def send(pipe: IO[bytes], line: bytes) -> None:
+    pipe.write(line)
     pipe.flush()
 
 
 def receive(pipe: IO[bytes]) -> dict[str, Any] | None:
-    """The next message; None at the end of the pipe, which half a message is too."""
-    line = pipe.readline()
+    """The next message; None at the end of the pipe, which half a message is too. Raises `WireError`."""
+    line = pipe.readline(LARGEST)
+    if len(line) == LARGEST:
+        raise WireError(f"a message of more than {LARGEST >> 20} MiB")
     if not line.endswith(b"\n"):
         return None
-    message: dict[str, Any] = json.loads(line)
+    try:
+        message = json.loads(line)
+    except ValueError as error:
+        raise WireError(f"a line that is not JSON: {line[:80]!r}") from error
+    if not isinstance(message, dict):
+        raise WireError(f"a line that is no message: {line[:80]!r}")
     return message
 
 
@@ -39,7 +61,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
     number = getattr(value, "item", None)  # a vendor's scores may be numpy's
-    return number() if callable(number) else str(value)
+    with suppress(Exception):
+        return number() if callable(number) else str(value)
+    return repr(type(value))
 
 
 # The words of the protocol as JSON, and back

@@ -24,8 +24,17 @@ def _pinned(release: str) -> str:
 
 def _requirement(package: str) -> str:
     if not re.fullmatch(NAME + r"([=<>!~ ].*)?", package):
-        raise ValueError('should be a package as pip takes it: "langgraph-checkpoint-sqlite==3.1.2"')
+        raise ValueError('should be packages as pip takes them: ["langgraph-checkpoint-sqlite==3.1.2"]')
+    if " -" in package or re.search(r"://[^/\s]*@", package):
+        raise ValueError("takes no options, and no password in an address: uv has settings for that")
     return package
+
+
+def _python(python: str) -> str:
+    version = re.fullmatch(r"\d+(\.\d+)*", python)
+    if not version and ("/" not in python or python.startswith("-")):
+        raise ValueError('should be a version that is on the PATH, such as "3.12", or a path with a slash')
+    return python
 
 
 def _duration(text: str) -> str:
@@ -70,7 +79,7 @@ class BackendSection(Section):
     config: dict[str, Any] = Field(default_factory=dict)
     package: Pinned | None = None
     with_: list[Requirement] = Field(default_factory=list, alias="with")
-    python: str | None = Field(default=None, min_length=1)
+    python: Annotated[str, AfterValidator(_python)] | None = None
     control: Pinned | None = None
 
     @field_validator("with_", "python", "control")

@@ -209,6 +209,8 @@ def _finished(settings: Settings, source: Path | None) -> Settings:
         suite.path = folder / suite.path.expanduser()
     for backend in settings.backends.values():
         backend.directory = folder / backend.directory.expanduser() if backend.directory else None
+        if backend.python and "/" in backend.python:
+            backend.python = str(folder / Path(backend.python).expanduser())
     if settings.environments.directory:
         settings.environments.directory = folder / settings.environments.directory.expanduser()
     settings._written = settings.model_dump(mode="json", by_alias=True)

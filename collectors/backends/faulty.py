@@ -107,7 +107,7 @@ def _inner(config: BackendConfig, wrapped: dict[str, Any]) -> BackendConfig:
     """What is wrapped, under the same name and in the same directory; its options stand in `of`."""
     options = dict(wrapped)
     type, embedder = options.pop("type"), options.pop("embedder", config.embedder)
-    return BackendConfig(config.name, type, options, embedder, config.directory)
+    return BackendConfig(config.name, type, options, embedder, config.directory, config.isolation)
 
 
 def _refused(config: BackendConfig, fault: str) -> BackendError:

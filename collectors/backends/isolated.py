@@ -6,25 +6,20 @@ holds it needs another one.
 
 from __future__ import annotations
 
-import fcntl
 import os
-import shutil
 import signal
 import subprocess
-import tempfile
+import sys
 import threading
-from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
 from pydantic import SecretStr
 
-from collectors import envs
+from collectors import envs, leash
 from collectors.backend import (
-    NAMESPACE_PREFIX,
     Backend,
     BackendConfig,
     BackendError,
@@ -32,19 +27,24 @@ from collectors.backend import (
     Isolation,
     Recall,
     Usage,
+    is_local,
     undeclared,
 )
 from collectors.backends import worker
 from collectors.backends.handed import SERVED
+from collectors.leashed import Leashed
 from collectors.packages import project
+from collectors.scratch import Printed, scratch
 from collectors.suite import Memory, Scope
 from collectors.timing import took
-from collectors.wire import PROTOCOL, from_memory, from_scope, receive, send, to_recall
+from collectors.wire import PROTOCOL, WireError, encoded, from_memory, from_scope, receive, send, to_recall
 
-CLOSING_S = 2 * worker.CLOSING_S
-JOURNAL = 16 * 1024
-"""Characters kept of the beginning of what a worker prints, and as many of its end."""
-LOCK = ".memtrend-lock"
+OPENING_S = 120.0
+"""How long an adapter may take to open: an SDK's import alone may take many seconds on a busy machine."""
+CLOSING_S = worker.CLOSING_S + leash.GRACE_S
+FENCED = frozenset("PATH LANG LANGUAGE TZ TERM USER LOGNAME SSL_CERT_FILE SSL_CERT_DIR".split())  # noqa: SIM905
+"""With LC_*, OMP_* and the like: all that a worker is told of our environment where it needs this machine
+alone."""
 QUIET = {"DO_NOT_TRACK": "1", "PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}
 
 
@@ -55,16 +55,16 @@ class Isolated(Backend):
     def __init__(self, config: BackendConfig, isolation: Isolation) -> None:
         self._config, self._isolation = config, isolation
         self._asked, self._asking = 0, threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._ended = False
+        self._leashed: Leashed | None = None
+        self._over: str | None = None
         self._held = ExitStack()
-        self._printed = _Printed()
+        self._printed = Printed()
         self._refused: dict[str, None] = {}
         try:
             self._start()
-            told = self._call("open", self._hello())
+            told = self._opened()
         except BaseException:
-            self.abandon()
+            self._end(0.0, "was not opened")
             raise
         self.capabilities = frozenset(told["capabilities"]) - {"concurrent"}
         self.legs = tuple(told["legs"])
@@ -118,45 +118,52 @@ class Isolated(Backend):
 
     def close(self) -> None:
         """Let the store be closed, then the worker ends; it is killed where it does not."""
-        if self._ended:
+        if self._over:
             return
         try:
             self._call("close", {})
         finally:
-            self._end(CLOSING_S)
+            self._end(CLOSING_S, "was closed")
 
     def abandon(self) -> None:
-        self._end(0.0)
+        self._end(0.0, "was left behind")
 
     # The worker
 
     def _start(self) -> None:
-        env, lock = self._held.enter_context(envs.using(self._isolation))
-        scratch = self._held.enter_context(_Scratch())
-        self._scratch = scratch.path
-        command = [str(env.executable), "-I", "-X", "utf8", worker.__file__]
-        self._process = process = subprocess.Popen(
-            command,
+        env, in_use = self._held.enter_context(envs.using(self._isolation))
+        self._scratch, lock = self._held.enter_context(scratch())
+        self._leashed = Leashed(
+            [str(env.executable), "-I", "-X", "utf8", worker.__file__],
+            folder=self._scratch,
+            held=[in_use, lock],
+            env=self._surroundings(),
+            cwd=self._scratch,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=self._surroundings(),
-            cwd=self._scratch,
-            start_new_session=True,  # what it starts can be ended with it, and Ctrl-C is for the collector
-            pass_fds=[lock.fileno(), scratch.lock.fileno()],
         )
-        self._printed.read(_pipe(process.stderr))
+        self._printed.read(_pipe(self._leashed.process.stderr))
+
+    def _opened(self) -> dict[str, Any]:
+        """Opening has a limit of its own: that of a call is too short for many an import."""
+        late = threading.Timer(OPENING_S, self._end, (0.0, f"did not open within {OPENING_S:.0f} s"))
+        late.daemon = True
+        late.start()
+        try:
+            told: dict[str, Any] = self._call("open", self._hello())
+            return told
+        finally:
+            late.cancel()
 
     def _surroundings(self) -> dict[str, str]:
-        """A home of its own, so that nothing is left in the user's; models that were fetched stay known."""
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.upper().startswith(("MEMTREND_", "PYTHON", "VIRTUAL_ENV"))
-        }
+        """A home of its own, so that nothing is left in the user's; models that were fetched stay known. A
+        backend that needs this machine alone is not told the secrets of others."""
+        local = is_local(self._config)
+        kept = {name: value for name, value in os.environ.items() if _is_told(name, local)}
         cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-        scratch = str(self._scratch)
-        return {**kept, **QUIET, "HOME": scratch, "TMPDIR": scratch, "XDG_CACHE_HOME": cache}
+        home = str(self._scratch)
+        return {**kept, **QUIET, "HOME": home, "TMPDIR": home, "XDG_CACHE_HOME": cache}
 
     def _hello(self) -> dict[str, Any]:
         from collectors.embedding_server import EmbeddingServer
@@ -185,51 +192,57 @@ class Isolated(Backend):
         with self._asking:
             self._asked += 1
             answer = self._exchanged({"id": self._asked, "call": verb, "given": given})
-        if answer is None or answer["id"] != self._asked:
-            raise self._gone()
         self._refused |= dict.fromkeys(answer.get("refused", ()))
         if "error" in answer:
             raise BackendError(answer["error"], permanent=answer["permanent"])
         took(answer["ms"])
         return answer["value"]
 
-    def _exchanged(self, question: Mapping[str, Any]) -> dict[str, Any] | None:
-        process = self._process
-        if process is None or self._ended:
-            raise BackendGone(f"the worker of {self._isolation.package} was closed")
-        with suppress(OSError, ValueError):  # a pipe that broke, or was closed by `abandon` meanwhile
-            send(_pipe(process.stdin), question)
-            return receive(_pipe(process.stdout))
-        return None
+    def _exchanged(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        if self._over or self._leashed is None:
+            raise self._gone(self._over or "was not started")
+        process, line, answer = self._leashed.process, encoded(question), None
+        try:
+            with suppress(OSError, ValueError):  # a pipe that broke, or was closed by `abandon` meanwhile
+                send(_pipe(process.stdin), line)
+                answer = receive(_pipe(process.stdout))
+        except WireError as error:
+            self._end(0.0, f"said {error}")
+        if answer is None:
+            raise self._gone(self._how_it_ended(process))
+        if answer.get("id") != question["id"]:
+            raise self._gone("answered out of turn")
+        return answer
 
-    def _gone(self) -> BackendGone:
-        assert self._process is not None
+    def _how_it_ended(self, process: subprocess.Popen[bytes]) -> str:
+        """As this side has ended it, or by itself."""
+        if self._over:
+            return self._over
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(1.0)
-        ending = _ending(self._process.poll())
-        said = self._printed.last_line()
-        return BackendGone(
-            f"the worker of {self._isolation.package} {ending}" + (f": {said}" if said else "")
-        )
+            process.wait(1.0)
+        return _ending(process.poll())
 
-    def _end(self, grace_s: float) -> None:
-        self._ended = True
-        if self._process:
-            _end(self._process, grace_s)
+    def _gone(self, how: str) -> BackendGone:
+        said = self._printed.last_line()
+        told = f": {said}" if said else ""
+        return BackendGone(f"the worker of {self._isolation.package} {how}{told}")
+
+    def _end(self, grace_s: float, how: str) -> None:
+        """Once; `how` is what a later call is told."""
+        self._over = self._over or how
+        if self._leashed:
+            self._leashed.end(grace_s)
             self._printed.finish()
+            for pipe in (self._leashed.process.stdin, self._leashed.process.stdout):
+                with suppress(OSError, ValueError):  # what was not sent is lost with the worker
+                    _pipe(pipe).close()
         self._held.close()
 
 
-def _end(process: subprocess.Popen[bytes], grace_s: float) -> None:
-    """Its pipe ends, so it will, by itself or not, and all that it started with it."""
-    with suppress(OSError):
-        _pipe(process.stdin).close()
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(grace_s)
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    _pipe(process.stdout).close()
+def _is_told(name: str, local: bool) -> bool:
+    if name.upper().startswith(("MEMTREND_", "PYTHON", "VIRTUAL_ENV")):
+        return False
+    return not local or name in FENCED or name.startswith(("LC_", "OMP_", "MKL_", "OPENBLAS_"))
 
 
 def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
@@ -239,15 +252,20 @@ def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
 
 def _ending(code: int | None) -> str:
     if code is None:
-        return "answered out of turn"
+        return "closed its pipe"
     return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
 
 def _beside(type: str) -> list[str]:
-    """Where a class of the user's own is found: it may lie beside the configuration."""
-    found = find_spec(type.partition(":")[0]) if ":" in type else None
-    levels = type.partition(":")[0].count(".")
-    return [str(Path(found.origin).parents[levels])] if found and found.origin else []
+    """The folder in which a class of the user's own lies, beside the configuration for one; found by its
+    name alone, since its module may import what this process has not got. None for what is installed: an
+    environment has its own packages."""
+    top = type.partition(":")[0].partition(".")[0]
+    for entry in sys.path if ":" in type else ():
+        folder = Path(entry or ".").resolve()
+        if (folder / f"{top}.py").is_file() or (folder / top).is_dir():
+            return [] if {"site-packages", "dist-packages"} & {*folder.parts} else [str(folder)]
+    return []
 
 
 def _revealed(value: Any) -> Any:
@@ -257,67 +275,3 @@ def _revealed(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: _revealed(inner) for name, inner in value.items()}
     return [_revealed(inner) for inner in value] if isinstance(value, list | tuple) else value
-
-
-class _Scratch:
-    """A folder for what a worker leaves lying about. The worker removes it too, should this process be
-    killed; what both had to leave behind goes when the next one is made. `lock` is held as long as one of
-    them lives: a process id would say nothing to another container."""
-
-    PREFIX = f"{NAMESPACE_PREFIX}worker-"
-
-    def __enter__(self) -> _Scratch:
-        for left in Path(tempfile.gettempdir()).glob(f"{self.PREFIX}*"):
-            _sweep(left)
-        self.path = Path(tempfile.mkdtemp(prefix=self.PREFIX))
-        self.lock = (self.path / LOCK).open("w")
-        fcntl.flock(self.lock, fcntl.LOCK_SH)
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
-        self.lock.close()
-
-
-def _sweep(left: Path) -> None:
-    """One without a lock is just being made, or not ours to judge."""
-    with suppress(OSError), (left / LOCK).open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(left, ignore_errors=True)
-
-
-class _Printed:
-    """What a worker prints: its beginning and its end, as it comes."""
-
-    def __init__(self) -> None:
-        self._head, self._tail, self._size = "", deque[str](), 0
-        self._reader: threading.Thread | None = None
-
-    def read(self, pipe: IO[bytes]) -> None:
-        self._reader = threading.Thread(target=self._read, args=(pipe,), daemon=True)
-        self._reader.start()
-
-    def _read(self, pipe: IO[bytes]) -> None:
-        with pipe:
-            while part := os.read(pipe.fileno(), 65536):
-                self._add(part.decode("utf-8", "replace"))
-
-    def _add(self, text: str) -> None:
-        room = JOURNAL - len(self._head)
-        self._head += text[:room]
-        if text[room:]:
-            self._tail.append(text[room:])
-            self._size += len(text[room:])
-        while self._tail and self._size - len(self._tail[0]) >= JOURNAL:
-            self._size -= len(self._tail.popleft())
-
-    def finish(self) -> None:
-        if self._reader:
-            self._reader.join(1.0)
-
-    def text(self) -> str:
-        tail = "".join(list(self._tail))
-        return self._head + (f"\n[...]\n{tail[-JOURNAL:]}" if len(tail) > JOURNAL else tail)
-
-    def last_line(self) -> str:
-        return next((line.strip() for line in reversed(self.text().splitlines()) if line.strip()), "")

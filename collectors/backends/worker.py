@@ -1,20 +1,17 @@
 """A backend in an environment of its own: the verbs of its adapter, asked over a pipe.
 
 Runs as a script under the Python of that environment, which holds nothing of memtrend's: stdlib only, as are
-the modules of ours that it imports. Ends with its pipe, whatever the adapter is doing then.
+the modules of ours that it imports. Ends with its pipe; its leash sees to it, whatever the adapter does then.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
-import signal
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from queue import SimpleQueue
 from types import ModuleType
 from typing import IO, Any
 
@@ -35,7 +32,7 @@ from collectors.backend import (
 from collectors.backends.fence import Fence
 from collectors.packages import environment
 from collectors.timing import Timed, timed
-from collectors.wire import PROTOCOL, from_recall, from_usage, receive, send, to_memory, to_scope
+from collectors.wire import PROTOCOL, encoded, from_recall, from_usage, receive, send, to_memory, to_scope
 
 CLOSING_S = 3.0
 """How long a worker without a collector may take to close its store."""
@@ -44,16 +41,11 @@ CLOSING_S = 3.0
 def main() -> None:
     questions, answers = _own_pipes()
     first = receive(questions) or sys.exit()
-    waiting: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
     worker = _Worker(first["given"], answers)
-    listening = (questions, waiting, first["given"]["scratch"])
-    threading.Thread(target=_listen, args=listening, daemon=True).start()
-    try:
-        worker.answer(first["id"], worker.open)
-        while question := waiting.get():
-            worker.answer(question["id"], lambda: worker.made(question["call"], question["given"]))
-    finally:
-        worker.leave()
+    worker.answer(first["id"], worker.open)
+    while question := receive(questions):
+        worker.answer(question["id"], lambda: worker.made(question["call"], question["given"]))
+    worker.leave()
 
 
 def _own_pipes() -> tuple[IO[bytes], IO[bytes]]:
@@ -66,38 +58,20 @@ def _own_pipes() -> tuple[IO[bytes], IO[bytes]]:
     return questions, answers
 
 
-def _listen(questions: IO[bytes], waiting: SimpleQueue[dict[str, Any] | None], scratch: str) -> None:
-    """Hand on what is asked. At the end of the pipe nobody is left to ask: end, with grace or without."""
-    while message := receive(questions):
-        waiting.put(message)
-    waiting.put(None)
-    threading.Event().wait(2 * CLOSING_S)
-    _end(scratch)
-
-
-def _end(scratch: str) -> None:
-    """With all that was started here, and without the endings that an SDK hangs on the interpreter."""
-    shutil.rmtree(scratch, ignore_errors=True)
-    if os.getpgrp() == os.getpid():
-        os.killpg(os.getpgrp(), signal.SIGKILL)
-    os._exit(0)
-
-
 class _Worker:
     def __init__(self, hello: Mapping[str, Any], answers: IO[bytes]) -> None:
         self._hello, self._answers, self._fence = hello, answers, Fence()
         self._backend: Backend | None = None
 
     def answer(self, id: int, call: Callable[[], Timed]) -> None:
-        """One answer for one question, whatever the adapter raises."""
+        """One answer for one question, whatever the adapter raises or returns."""
         try:
             value, ms = call()
-            said = {"id": id, "value": value, "ms": ms}
+            said = encoded({"id": id, "value": value, "ms": ms, "refused": self._fence.read()})
         except BaseException as error:  # noqa: BLE001  an SDK that calls sys.exit() must not end the run
             traceback.print_exc()
-            said = {"id": id, **_told(error)}
-        refused = self._fence.read()
-        send(self._answers, {**said, "refused": refused} if refused else said)
+            said = encoded({"id": id, **_told(error), "refused": self._fence.read()})
+        send(self._answers, said)
 
     def open(self) -> Timed:
         hello = self._hello
@@ -132,12 +106,14 @@ class _Worker:
         return made._replace(value=_TOLD.get(call, _as_it_is)(made.value))
 
     def leave(self) -> None:
-        """The store is closed, unless that takes too long."""
+        """The store is closed, unless that takes too long; and without the endings that an SDK hangs on the
+        interpreter, which may print, or hang."""
         if self._backend is not None:
             closing = threading.Thread(target=self._backend.close, daemon=True)
             closing.start()
             closing.join(CLOSING_S)
-        _end(self._hello["scratch"])
+        sys.stderr.flush()
+        os._exit(0)
 
 
 def _as_it_is(value: Any) -> Any:

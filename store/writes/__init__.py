@@ -12,7 +12,7 @@ from store.writes.baselines import (
 from store.writes.controls import (
     open_pair,
 )
-from store.writes.journal import add_to_journal
+from store.writes.journal import keep_journal
 from store.writes.leases import (
     acquire_lease,
     backend_lease,
@@ -70,7 +70,6 @@ __all__ = [
     "add_event",
     "add_mark",
     "add_request",
-    "add_to_journal",
     "backend_lease",
     "beat",
     "cancel_run",
@@ -83,6 +82,7 @@ __all__ = [
     "finish_request",
     "import_baseline",
     "interrupt_stale_runs",
+    "keep_journal",
     "open_pair",
     "open_run",
     "record_fire",

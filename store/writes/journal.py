@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-
 from store import models as m
 from store.database import Database
 from store.hiding import redacted
@@ -12,17 +10,21 @@ LONGEST = 64 * 1024
 """Characters kept of a journal: its beginning and its end."""
 
 
-def add_to_journal(db: Database, run_id: int, text: str) -> None:
-    """Keep it with the run, without secrets, after what was kept already."""
+def keep_journal(db: Database, run_id: int, text: str) -> None:
+    """Keep it with the run, in place of what was kept, without secrets."""
+    kept = _shortened(redacted(text))
     with db.write() as connection:
-        here = m.journal.c.run_id == run_id
-        before: str | None = connection.execute(sa.select(m.journal.c.text).where(here)).scalar()
-        kept = _shortened("\n".join(filter(None, [before, redacted(text)])))
-        connection.execute(m.journal.delete().where(here))
+        connection.execute(m.journal.delete().where(m.journal.c.run_id == run_id))
         connection.execute(m.journal.insert().values(run_id=run_id, text=kept))
 
 
+_CONTROLS = {
+    code: "\N{REPLACEMENT CHARACTER}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"
+}
+"""What a terminal would obey."""
+
+
 def _shortened(text: str) -> str:
-    clean = text.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
+    clean = text.encode("utf-8", "replace").decode().translate(_CONTROLS)
     half = LONGEST // 2
     return clean if len(clean) <= LONGEST else f"{clean[:half]}\n[...]\n{clean[-half:]}"

@@ -83,13 +83,28 @@ def test_another_request_is_another_environment(six: Isolation) -> None:
     assert all(set(envs.name_of(isolation)) <= set(envs.NAMED) for isolation in asked)
 
 
-def test_half_an_environment_is_made_anew(six: Isolation) -> None:
-    """One whose making was killed, or whose Python went away, is never used as it is."""
+@pytest.mark.parametrize("left", ["none", "", "{", '{"package": "six"}', "[]"])
+def test_half_an_environment_is_made_anew(six: Isolation, left: str) -> None:
+    """One whose making was killed, whatever that left, is never used as it is, and no list breaks over it."""
     env = made(six)
-    (env.path / "made.json").unlink()
+    (env.path / "made.json").unlink() if left == "none" else (env.path / "made.json").write_text(left)
     (env.path / "venv" / "bin" / "python").unlink()
+    assert envs.listed(six.home) == []
     assert installed(made(six)) == {"six": "1.17.0"}
+
+
+def test_another_python_in_its_place_is_another_environment(tmp_path: Path, six: Isolation) -> None:
+    """A link that leads to another Python than yesterday is not the same Python, nor is one that is gone."""
+    link = tmp_path / "python3"
+    link.symlink_to(os.path.realpath(sys._base_executable))  # type: ignore[attr-defined]
+    ours = Isolation(six.package, python=str(link), home=six.home)
+    before = envs.name_of(ours)
+    link.unlink()
+    link.symlink_to("/usr/bin/env")
+    assert envs.name_of(ours) != before
+    env = made(six)
     (env.path / "venv" / "bin" / "python").unlink()
+    (env.path / "venv" / "bin" / "python").symlink_to("/usr/bin/env")
     assert installed(made(six)) == {"six": "1.17.0"}
 
 
@@ -113,6 +128,23 @@ def test_what_cannot_be_made_is_told(six: Isolation, package: str, python: str, 
     assert list(six.home.glob("*/")) == []  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("cache", ["", "relative/cache"])
+def test_the_usual_place(cache: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The cache folder of the user; a relative one is passed over, as its specification asks."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", cache)
+    assert envs.usual_home() == tmp_path / ".cache" / "memtrend" / "envs"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
+    assert envs.usual_home() == tmp_path / "elsewhere" / "memtrend" / "envs"
+
+
+def test_a_place_that_cannot_be_is_told(tmp_path: Path) -> None:
+    """With the key that names another one."""
+    (tmp_path / "file").touch()
+    with pytest.raises(BackendError, match=r'directory = "\.\.\." under \[environments\]'):
+        made(Isolation("six==1.17.0", home=tmp_path / "file" / "envs"))
+
+
 def test_without_uv_it_says_what_to_do(six: Isolation, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command that brings uv is named."""
     monkeypatch.setattr(sys, "executable", "/nowhere/bin/python")
@@ -122,9 +154,9 @@ def test_without_uv_it_says_what_to_do(six: Isolation, monkeypatch: pytest.Monke
 
 
 def test_a_stop_ends_the_making(six: Isolation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever waits for a long installation can be stopped, and uv with him."""
+    """Whoever waits for a long installation can be stopped, and uv with him, and what that has started."""
     sleeper = tmp_path / "uv"
-    sleeper.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 600\n")
+    sleeper.write_text(f"#!/bin/sh\nsetsid sleep 602 &\necho $! > {tmp_path}/pid\nexec sleep 600\n")
     sleeper.chmod(0o755)
     monkeypatch.setattr(envs, "_uv", lambda: str(sleeper))
     stop = threading.Event()
@@ -150,7 +182,7 @@ class TestCleaning:
         """What nobody used for so long goes; what was used since stays."""
         old, new = made(six), made(Isolation("toml==0.10.2", home=six.home))
         os.utime(old.path / "made.json", (LONG_AGO, LONG_AGO))
-        assert [env.name for env in envs.clean(timedelta(days=60), six.home)] == [old.name]
+        assert envs.clean(timedelta(days=60), six.home) == [old.name]
         assert [env.name for env in envs.listed(six.home)] == [new.name]
         assert [path.name for path in six.home.glob("*/")] == [new.name]  # type: ignore[union-attr]
 
@@ -172,11 +204,22 @@ class TestCleaning:
         assert len(envs.clean(timedelta(days=60), six.home)) == 1
 
     def test_what_was_never_finished_goes(self, six: Isolation) -> None:
-        """The remains of a making that was killed are removed whatever their age."""
-        half = six.home / "half-made"  # type: ignore[operator]
+        """The remains of a making that was killed are removed whatever their age, and told."""
+        half = six.home / "half-made-0123456789ab"  # type: ignore[operator]
         (half / "venv").mkdir(parents=True)
-        envs.clean(timedelta(days=60), six.home)
+        (half / envs.BEGUN).touch()
+        assert envs.clean(timedelta(days=60), six.home) == [half.name]
         assert not half.exists()
+
+    def test_what_was_not_made_here_stays(self, six: Isolation) -> None:
+        """In a folder that holds other things nothing of them is touched, whatever its name."""
+        env = made(six)
+        others = [six.home / name for name in ("precious", ".git", "suites", "data-0123456789ab")]  # type: ignore[operator]
+        for folder in others:
+            (folder / "inside").mkdir(parents=True)
+        assert envs.clean(timedelta(0), six.home) == [env.name]
+        assert all((folder / "inside").is_dir() for folder in others)
+        assert not list(six.home.glob("precious.lock"))  # type: ignore[union-attr]
 
 
 class TestShippedLocks:

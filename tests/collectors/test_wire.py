@@ -29,7 +29,7 @@ recalls = st.builds(Recall, st.lists(hits, max_size=3).map(tuple), usages, st.no
 
 def over_the_pipe(message: dict[str, object]) -> dict[str, object]:
     pipe = io.BytesIO()
-    wire.send(pipe, message)
+    wire.send(pipe, wire.encoded(message))
     assert pipe.getvalue().count(b"\n") == 1
     pipe.seek(0)
     received = wire.receive(pipe)
@@ -55,6 +55,36 @@ def test_words_survive(memory: Memory, scope: Scope, recall: Recall) -> None:
 def test_the_end_of_a_pipe(left: bytes) -> None:
     """No message, be it in the middle of one."""
     assert wire.receive(io.BytesIO(left)) is None
+
+
+def test_what_json_cannot_tell() -> None:
+    """Keys that are no words and a list that holds itself are the adapter's fault; all else becomes text."""
+
+    class Broken:
+        def item(self) -> None:
+            raise ValueError("can only convert an array of size 1")
+
+    endless: list[object] = []
+    endless.append(endless)
+    for told in ({(1, 2): 3}, endless):
+        with pytest.raises(BackendError, match="what JSON cannot tell") as raised:
+            wire.encoded({"value": told})
+        assert raised.value.permanent
+    assert b"Broken" in wire.encoded({"value": Broken()})
+
+
+@pytest.mark.parametrize("line", [b'"1"\n', b"[1]\n", b"{oops}\n"])
+def test_what_is_no_message(line: bytes) -> None:
+    """A line that is not an object is told as such."""
+    with pytest.raises(wire.WireError, match="a line that is"):
+        wire.receive(io.BytesIO(line))
+
+
+def test_a_message_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No answer fills the memory of whoever reads it."""
+    monkeypatch.setattr(wire, "LARGEST", 1 << 20)
+    with pytest.raises(wire.WireError, match="more than 1 MiB"):
+        wire.receive(io.BytesIO(b"x" * (2 << 20)))
 
 
 def test_a_time_without_json() -> None:

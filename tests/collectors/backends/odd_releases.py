@@ -4,6 +4,7 @@ They need nothing but the standard library, so that any small package makes thei
 picks what goes wrong.
 """
 
+import ctypes
 import os
 import signal
 import socket
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from collectors.backend import BackendError, Hit
+from collectors.backend import BackendError, Hit, Recall
 from tests.collectors.odd_backends import Shelf
 
 ODD = "tests.collectors.backends.odd_releases:"
@@ -34,6 +35,59 @@ class Hangs(Shelf):
         if "hang" in query:
             subprocess.run(["/bin/sleep", "600"], check=True)
         return super().recall(scope, query, k)
+
+
+class HoldsTheInterpreter(Shelf):
+    """Sleeps in C with the interpreter held, so that no thread of its process can act."""
+
+    def recall(self, scope, query, k):
+        if "hang" in query:
+            ctypes.PyDLL(None).sleep(600)
+        return super().recall(scope, query, k)
+
+
+class Daemonizes(Shelf):
+    """Starts something in a session of its own, as a server is started."""
+
+    def recall(self, scope, query, k):
+        subprocess.Popen(["/bin/sleep", "601"], start_new_session=True)
+        return super().recall(scope, query, k)
+
+
+class SlowToOpen(Shelf):
+    """Takes ten minutes to open."""
+
+    def __init__(self):
+        time.sleep(600)
+
+
+class SlowToClose(Shelf):
+    """Takes ten minutes to close."""
+
+    def close(self):
+        time.sleep(600)
+
+
+class Tells(Shelf):
+    """Prints a word that begins where the first part of what is kept ends, and much after it."""
+
+    def recall(self, scope, query, k):
+        sys.stderr.write("x" * 90 + "\n" + "y " * 8140 + "supersecretkey-123456" + " z" * 40_000)
+        return super().recall(scope, query, k)
+
+
+class Odd(Shelf):
+    """Answers with metadata that has no words for keys."""
+
+    def recall(self, scope, query, k):
+        return Recall((Hit("m-1", "text", 1.0, {"inner": {(1, 2): "x"}}),))
+
+
+class Surroundings(Shelf):
+    """Answers with the names of what it is told of its environment."""
+
+    def recall(self, scope, query, k):
+        return Recall((Hit("m-1", " ".join(sorted(os.environ))),))
 
 
 class Chats(Shelf):

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
@@ -23,10 +24,11 @@ from pydantic import SecretStr
 
 from collectors import envs
 from collectors.backend import Backend, BackendConfig, BackendError, BackendGone, Isolation, open_backend
-from collectors.backends.isolated import LOCK, Isolated
-from collectors.calls import Instance
+from collectors.backends.isolated import Isolated, _beside
+from collectors.calls import Instance, Line
 from collectors.contract import adapter_checks
 from collectors.scenario import CallLimits, play
+from collectors.scratch import LOCK
 from collectors.suite import SHIPPED, Expectation, Memory, Plant, Probe, Scenario, Scope, load
 from collectors.timing import timed
 from store import queries
@@ -67,9 +69,16 @@ def planted(backend: Backend, *memories: Memory) -> Backend:
     return backend
 
 
-def worker_of(backend: Backend) -> psutil.Process:
+def leash_of(backend: Backend) -> psutil.Process:
     assert isinstance(backend, Isolated)
-    return psutil.Process(backend._process.pid)
+    assert backend._leashed
+    return psutil.Process(backend._leashed.process.pid)
+
+
+def worker_of(backend: Backend) -> psutil.Process:
+    """The command at the end of the leash."""
+    [worker] = children_of(leash_of(backend), 1)
+    return worker
 
 
 def gone(process: psutil.Process, within_s: float = 20.0) -> bool:
@@ -173,6 +182,13 @@ class TestErrors:
         with pytest.raises(BackendError, match=r"Strange\.recall"):
             backend.recall(BOX, "ferry", 5)
 
+    def test_metadata_without_words(self, isolated: Callable[..., Backend]) -> None:
+        """What JSON cannot tell is an error of that call, and the worker lives on."""
+        backend = planted(isolated("Odd"))
+        with pytest.raises(BackendError, match="what JSON cannot tell"):
+            backend.recall(BOX, "ferry", 5)
+        assert backend.count(BOX) == {"memories": 1}
+
     def test_an_adapter_that_does_not_open(self, isolated: Callable[..., Backend]) -> None:
         """Says why, as it does in process, and its worker is gone."""
         before = {child.pid for child in psutil.Process().children()}
@@ -194,7 +210,62 @@ class TestErrors:
         assert "/dev/null" not in " ".join([*process.cmdline(), *process.environ().values()])
 
 
+class TestSurroundings:
+    def test_a_local_one_is_told_no_secret_of_others(
+        self, isolated: Callable[..., Backend], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Where a backend needs this machine alone, its worker is told little of our environment; a class of
+        the user's own may need any of it."""
+        monkeypatch.setenv("SOMEBODY_ELSES_KEY", "secret")
+        assert "SOMEBODY_ELSES_KEY" not in worker_of(isolated("keyword")).environ()
+        assert "SOMEBODY_ELSES_KEY" in worker_of(isolated("Surroundings")).environ()
+
+    @pytest.mark.parametrize(
+        ("type", "files"),
+        [
+            ("mine:Ours", {"mine.py": "CODE"}),
+            ("mypkg:Ours", {"mypkg/__init__.py": "CODE"}),
+            ("deep.er.mem:Ours", {"deep/__init__.py": "import six", "deep/er/mem.py": "CODE"}),
+        ],
+    )
+    def test_a_class_of_the_user_s_is_found(
+        self,
+        isolated: Callable[..., Backend],
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        type: str,
+        files: dict[str, str],
+    ) -> None:
+        """As a module, in a package, and where that imports what only the environment has; nothing of it is
+        imported here."""
+        code = "import six\nfrom tests.collectors.odd_backends import Shelf\nclass Ours(Shelf): pass\n"
+        code = f"import sys\nsys.path.append({str(ROOT)!r})\n{code}"
+        for name, text in files.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text.replace("CODE", code))
+        monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+        backend = isolated("keyword")
+        backend = open_backend(BackendConfig("ours", type, {}, isolation=SMALL))
+        assert [hit.id for hit in planted(backend).recall(BOX, "ferry", 5).hits] == ["m-1"]
+        backend.close()
+        assert type.partition(":")[0].partition(".")[0] not in sys.modules
+
+    def test_nothing_that_is_installed_here_is_lent(self) -> None:
+        """A class out of memtrend's own environment is looked for in the worker's, which has packages of
+        its own."""
+        assert _beside("numpy.linalg:Norm") == []
+        assert _beside("keyword") == []
+
+
 class TestPrinting:
+    def test_no_word_is_cut(self, isolated: Callable[..., Backend]) -> None:
+        """Half a secret would not be known for one: where something is left out, whole words are."""
+        backend = planted(isolated("Tells"))
+        backend.recall(BOX, "ferry", 5)
+        backend.close()
+        assert "[...]" in backend.journal()
+        assert "supersec" not in backend.journal()
+
     def test_is_kept_and_spoils_no_answer(self, isolated: Callable[..., Backend]) -> None:
         """What is printed, by whomever, goes to the journal: its beginning and its end."""
         backend = planted(isolated("Chats"))
@@ -245,42 +316,111 @@ class TestDeath:
         """After a timeout the worker is killed, with the child it waits for."""
         instance = Instance(BackendConfig("ours", f"{ODD}Hangs", isolation=SMALL))
         probe = Probe("case-1", "hang", (Expectation("any", ids=("m-1",)),))
-        backend = instance.handle()
+        worker = worker_of(instance.handle())
         played = play(instance, Scenario("s", (Plant((FERRY,)), probe)), BOX.namespace, CallLimits(2.0, 1, 0))
         instance.close()
         assert [answer.observation.error for answer in played.answers] == ["no answer within 2 s"]
-        assert not psutil.pid_exists(backend._process.pid)  # type: ignore[attr-defined]
+        assert not worker.is_running()
         assert not [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] == ["/bin/sleep", "600"]]
 
-    def test_of_the_collector(self, tmp_path: Path) -> None:
-        """Killed without warning in the middle of a call, it leaves no worker and no folder."""
+    @pytest.mark.parametrize(
+        ("type", "query", "started"),
+        [("Hangs", "hang", 1), ("Hangs", "ferry", 0), ("HoldsTheInterpreter", "hang", 0)],
+    )
+    def test_of_the_collector(self, tmp_path: Path, type: str, query: str, started: int) -> None:
+        """Killed without warning in the middle of a call, it leaves no worker, no child of it, no folder."""
         program = textwrap.dedent(f"""
             import sys
             from collectors.backend import *
             from collectors.suite import Memory, Scope
-            backend = open_backend(BackendConfig("ours", "{ODD}Hangs", isolation=Isolation("six==1.17.0")))
+            backend = open_backend(BackendConfig("ours", "{ODD}{type}", isolation=Isolation("six==1.17.0")))
             backend.reset(Scope("memtrend-1"))
-            print(backend._process.pid, flush=True)
+            print(backend._leashed.process.pid, flush=True)
             backend.recall(Scope("memtrend-1"), sys.argv[1], 5)
         """)
-        for query in ("hang", "ferry"):
-            scratch = tmp_path / query
-            scratch.mkdir()
-            collector = subprocess.Popen(
-                [sys.executable, "-c", program, query],
-                stdout=subprocess.PIPE,
-                cwd=ROOT,
-                env={**os.environ, "TMPDIR": str(scratch)},
-                text=True,
-            )
-            assert collector.stdout
-            with collector:
-                worker = psutil.Process(int(collector.stdout.readline()))
-                children = children_of(worker, 1 if query == "hang" else 0)
-                collector.send_signal(signal.SIGKILL)
-            assert gone(worker)
-            assert not any(child.is_running() for child in children)
-            assert list(scratch.iterdir()) == []
+        collector = subprocess.Popen(
+            [sys.executable, "-c", program, query],
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+            env={**os.environ, "TMPDIR": str(tmp_path)},
+            text=True,
+        )
+        assert collector.stdout
+        with collector:
+            leash = psutil.Process(int(collector.stdout.readline()))
+            [worker] = children_of(leash, 1)
+            below = [leash, worker, *children_of(worker, started)]
+            collector.send_signal(signal.SIGKILL)
+        assert all(gone(process) for process in below)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_what_it_started_elsewhere_goes_with_it(self, isolated: Callable[..., Backend]) -> None:
+        """A server that a backend started in a session of its own ends when the backend is closed."""
+        backend = planted(isolated("Daemonizes"))
+        backend.recall(BOX, "ferry", 5)
+        [server] = children_of(worker_of(backend), 1)
+        backend.close()
+        assert not server.is_running()
+
+    def test_one_that_does_not_read_is_left(self, isolated: Callable[..., Backend]) -> None:
+        """Leaving a worker behind never waits for it, be it stopped in the middle of a long question."""
+        backend = planted(isolated("Shelf"))
+        worker = worker_of(backend)
+        worker.suspend()
+        line = Line(1.0, threading.Event())
+        with pytest.raises(BackendGone, match="no answer within 1 s"):
+            line(lambda: backend.remember(BOX, [Memory("m-2", "x" * 10_000_000)]))
+        backend.abandon()
+        assert not worker.is_running()
+        line.close()
+
+    def test_opening_has_a_limit_of_its_own(
+        self, isolated: Callable[..., Backend], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """An adapter that never opens is told so, and its worker is gone."""
+        monkeypatch.setattr("collectors.backends.isolated.OPENING_S", 1.0)
+        with pytest.raises(BackendGone, match="did not open within 1 s"):
+            isolated("SlowToOpen")
+
+    def test_what_opens_too_late_is_let_go(self) -> None:
+        """A handle that was abandoned while it opened is closed by whoever opened it."""
+        opening, go_on, left = threading.Event(), threading.Event(), list[str]()
+
+        class Late(Backend):
+            def abandon(self) -> None:
+                left.append("abandoned")
+
+        def open(config: BackendConfig) -> Backend:
+            opening.set()
+            go_on.wait(30)
+            return Late()  # type: ignore[abstract]
+
+        instance = Instance(BackendConfig("late", "late"), open)
+
+        def wait() -> None:
+            with pytest.raises(BackendGone, match="nobody waited"):
+                instance.handle()
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        opening.wait(30)
+        instance.abandon(None)
+        go_on.set()
+        thread.join(30)
+        assert left == ["abandoned"]
+
+    def test_closing_has_a_limit(
+        self, isolated: Callable[..., Backend], tmp_path: Path, ask: Callable[..., Any]
+    ) -> None:
+        """A store that never closes keeps no run from ending, and its worker does not outlive it."""
+        (tmp_path / "memtrend.toml").write_text(
+            f'[backends.ours]\ntype = "{ODD}SlowToClose"\npackage = "six==1.17.0"\n[limits]\ntimeout = 3\n'
+        )
+        before = {child.pid for child in psutil.Process().children(recursive=True)}
+        done = ask(tmp_path, "run", "--suite", "smoke", "--json")
+        assert json.loads(done.stdout)["runs"][0]["status"] == "whole"
+        left = [child for child in psutil.Process().children(recursive=True) if child.pid not in before]
+        assert [child for child in left if "worker.py" in " ".join(child.cmdline())] == []
 
     def test_what_both_left_behind_is_swept(self, isolated: Callable[..., Backend], tmp_path: Path) -> None:
         """A folder that neither collector nor worker holds goes when the next worker starts, others stay."""
