@@ -17,6 +17,7 @@ from collectors.backend import Backend, BackendConfig, BackendError, Isolation, 
 from collectors.backends.chroma import PACKAGE, Chroma
 from collectors.suite import Memory
 from tests.collectors.backends.boxes import (
+    ADAPTER,
     BOX,
     FERRY,
     ODD_METADATA,
@@ -137,6 +138,19 @@ class TestBoxes:
         backend = open_chroma()
         plant(backend, BOX, *(f"Ferry number {n} leaves." for n in range(5_500)))
         assert backend.count(BOX) == {"memories": 5_500}
+
+
+@pytest.mark.parametrize("asked", ["True", None])
+def test_telemetry_is_off(monkeypatch: pytest.MonkeyPatch, asked: str | None) -> None:
+    """The vendor's client is told to send none, whatever the environment says."""
+    monkeypatch.delenv("ANONYMIZED_TELEMETRY", raising=False)
+    if asked:
+        monkeypatch.setenv("ANONYMIZED_TELEMETRY", asked)
+    told = """
+from collectors.backends.chroma import Chroma
+print(Chroma(BackendConfig("ours", "chroma"))._client.get_settings().anonymized_telemetry)
+"""
+    assert run_beside(ISOLATION, ADAPTER + told) == "False\n"
 
 
 class TestOptions:

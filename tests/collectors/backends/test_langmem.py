@@ -12,9 +12,19 @@ import pytest
 from collectors.backend import Backend, BackendConfig, BackendError, Isolation, open_backend
 from collectors.backends.langmem import LangMem
 from collectors.suite import Memory, Scope
+from tests.collectors.backends.boxes import ADAPTER, answering, run_beside
 
 ANN = Scope("memtrend-test-1", "ann")
 TEA = "Who drinks tea?"
+ISOLATION = Isolation("langmem==0.0.30")
+TRACED = """
+from collectors.backends.langmem import LangMem
+backend = LangMem(BackendConfig("ours", "langmem"))
+backend.remember(scope, [Memory("m-tea", "Ann drinks tea.")])
+print(len(backend.recall(scope, "Who drinks tea?", 1).hits))
+from langchain_core.tracers.langchain import wait_for_all_tracers
+wait_for_all_tracers()
+"""
 
 
 class TestOptions:
@@ -32,9 +42,21 @@ class TestOptions:
             LangMem(BackendConfig("ours", "langmem", directory=tmp_path))
 
 
+@pytest.mark.backends
+def test_no_trace_of_a_tool_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LangSmith gets nothing, though the environment asks for traces by every name that it knows."""
+    with answering(202) as (url, asked):
+        for vendor in ("LANGSMITH", "LANGCHAIN"):
+            told = {"TRACING_V2": "true", "TRACING": "true", "ENDPOINT": url, "API_KEY": "key"}
+            for name, value in told.items():
+                monkeypatch.setenv(f"{vendor}_{name}", value)
+        assert run_beside(ISOLATION, ADAPTER + TRACED) == "1\n"
+    assert asked == []
+
+
 @pytest.fixture(scope="module")
 def opened() -> Iterator[Backend]:
-    config = BackendConfig("ours", "langmem", isolation=Isolation("langmem==0.0.30"))
+    config = BackendConfig("ours", "langmem", isolation=ISOLATION)
     with closing(open_backend(config)) as backend:
         yield backend
 

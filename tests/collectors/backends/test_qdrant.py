@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +17,7 @@ from tests.collectors.backends.boxes import (
     ODD_METADATA,
     STORM,
     VIOLIN,
+    answering,
     found,
     plant,
     run_beside,
@@ -158,34 +156,12 @@ class TestOptions:
         assert Qdrant.is_local(BackendConfig("ours", "qdrant", {"config": server})) is local
 
 
-@contextmanager
-def answering(status: int) -> Iterator[str]:
-    """The address of a server that answers everything with this status."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(status)
-            self.end_headers()
-
-        def log_message(self, format: str, *args: Any) -> None: ...
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
 @pytest.mark.backends
 class TestServer:
     @pytest.mark.parametrize(("status", "permanent"), [(403, True), (429, False), (503, False)])
     def test_refusals_are_told_apart(self, open_qdrant: Open, status: int, permanent: bool) -> None:
         """A refused key is refused for good, a busy server is not; neither shows the key."""
-        with answering(status) as url:
+        with answering(status) as (url, _):
             backend = open_qdrant(config={"url": url, "api_key": SECRET})
             with pytest.raises(BackendError, match=str(status)) as raised:
                 backend.reset(BOX)
@@ -194,6 +170,6 @@ class TestServer:
 
     def test_declares_what_a_server_can(self, open_qdrant: Open) -> None:
         """It may hold the same user's own memories, and its index is approximate."""
-        with answering(200) as url:
+        with answering(200) as (url, _):
             backend = open_qdrant(config={"url": url})
         assert backend.capabilities == {"amend", "forget", "count", "durable", "ids", "metadata"}
