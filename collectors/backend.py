@@ -224,6 +224,15 @@ OPTIONS: Mapping[str, frozenset[str]] = {
 }
 """Type -> what its section may hold beside the keys of every section: known without importing it."""
 
+OUTER_STORES: Mapping[str, frozenset[str]] = {
+    "mem0": frozenset({"config.vector_store", "config.graph_store", "config.history_db_path"}),
+    "langgraph": frozenset({"url"}),
+    "chroma": frozenset({"config"}),
+    "qdrant": frozenset({"config"}),
+}
+"""Type -> keys of its section that name a store which is not memtrend's to make: two releases would share
+it."""
+
 IN_PROCESS = frozenset({"dense", "hybrid", "http", "faulty"})
 """Types that take more than the standard library and one SDK, and so have no release to run in."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from collectors.backend import BACKENDS, IN_PROCESS, OPTIONS, BackendConfig, Isolation
+from collectors.backend import BACKENDS, IN_PROCESS, OPTIONS, OUTER_STORES, BackendConfig, Isolation
 from collectors.embedding import LOCAL
 from collectors.plans import Confirm, RunLimits, RunPlan
 from collectors.record import suite_record
@@ -29,7 +29,7 @@ def configured(path: Path | None = None) -> Settings:
         known_embedders=LOCAL,
         in_process=IN_PROCESS,
     )
-    _refuse_taken_names(settings)
+    _refuse_shared_controls(settings)
     _find_adapters_beside(settings.source)
     return settings
 
@@ -40,16 +40,40 @@ def _find_adapters_beside(source: Path | None) -> None:
         sys.path.append(str(source.parent))
 
 
-def _refuse_taken_names(settings: Settings) -> None:
-    """A control is known by a name of its own, which no backend may have."""
-    taken = [
-        f"{settings.source}: backends.{name}.control: the control is called {control}, and so is another "
-        "backend; give one of the two another name"
-        for name, control in control_names(settings).items()
-        if control in settings.backends
+def _refuse_shared_controls(settings: Settings) -> None:
+    """A control has a name and a store of its own, or it would be compared with what another one did."""
+    shared = [
+        f"{settings.source}: backends.{name}.control: {problem}"
+        for name in control_names(settings)
+        for problem in _shared_by_control(settings, name)
     ]
-    if taken:
-        raise SettingsError("\n".join(taken))
+    if shared:
+        raise SettingsError("\n".join(shared))
+
+
+def _shared_by_control(settings: Settings, name: str) -> Iterator[str]:
+    control, section = control_names(settings)[name], settings.backends[name]
+    if control in settings.backends:
+        told = f"the control is called {control}, and so is another backend"
+        yield f"{told}; give one of the two another name"
+    if beside := _beside(section.directory):
+        for other in (one for one, of in settings.backends.items() if _is_in(of.directory, beside)):
+            yield f"the control keeps its store in {beside}, and so does backend {other}; move one of the two"
+    for key in sorted(OUTER_STORES.get(section.type, ())):
+        if _value_at(key, section):
+            told = f"both releases would share the store that {key} names"
+            yield f"{told}; leave it to memtrend, or run without control"
+
+
+def _is_in(directory: Path | None, other: Path) -> bool:
+    return directory is not None and directory.resolve() == other.resolve()
+
+
+def _value_at(key: str, section: BackendSection) -> object:
+    found: object = {**section.options, "config": section.config}
+    for part in key.split("."):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found
 
 
 def suite_names(settings: Settings) -> list[str]:
@@ -129,9 +153,13 @@ def control_config(settings: Settings, name: str) -> BackendConfig | None:
     if release is None or of.isolation is None:
         return None
     control = control_names(settings)[name]
-    beside = of.directory.with_name(f"{of.directory.name}-control") if of.directory else None
     isolation = replace(of.isolation, package=release)
-    return replace(of, name=control, directory=beside, isolation=isolation)
+    return replace(of, name=control, directory=_beside(of.directory), isolation=isolation)
+
+
+def _beside(directory: Path | None) -> Path | None:
+    """Where the control of a backend has its store."""
+    return directory.with_name(f"{directory.name}-control") if directory else None
 
 
 def backend_public(settings: Settings, name: str) -> Mapping[str, object]:

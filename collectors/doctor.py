@@ -13,9 +13,9 @@ from pathlib import Path
 from sqlalchemy.engine import make_url
 
 from collectors import policy
-from collectors.backend import NAMESPACE_PREFIX, Backend, open_backend
-from collectors.calls import Line, describe, on_line
-from collectors.configured import backend_config, configured, load_suite, suite_names
+from collectors.backend import NAMESPACE_PREFIX, Backend, BackendConfig, open_backend
+from collectors.calls import Instance, Line, describe, on_line
+from collectors.configured import backend_config, configured, control_config, load_suite, suite_names
 from collectors.contract import CheckResult, adapter_checks, contract_report
 from collectors.lease import BackendLease, InstanceBusy, whoami
 from collectors.suite import SuiteError
@@ -44,14 +44,16 @@ def check_all() -> list[CheckResult]:
         *_guarded("disk", lambda: _disk(settings)),
         *_guarded("suites", lambda: _suites(settings)),
         *_guarded("database", lambda: _record(settings)),
-        *(check for name in settings.backends for check in _broken_or_not(settings, name)),
+        *(check for name in settings.backends for check in _backend(settings, name)),
     ]
 
 
 def check_backend(settings: Settings, name: str) -> list[CheckResult]:
     """The adapter's own checks, and the contract every backend ought to keep, explained. Raises KeyError for
     an unknown name."""
-    return _guarded(name, lambda: _undisturbed(settings, name, deep=True), _advice(name))
+    config = backend_config(settings, name)
+    found = _guarded(name, lambda: _undisturbed(settings, config, deep=True), _advice(name))
+    return [*found, *_control(settings, name)]
 
 
 def _guarded(name: str, check: Callable[[], Iterable[CheckResult]], advice: str = "") -> list[CheckResult]:
@@ -150,40 +152,51 @@ def _collector(db: Database) -> CheckResult:
     )
 
 
-def _broken_or_not(settings: Settings, name: str) -> list[CheckResult]:
-    """Adapter checks as one line."""
-    found = _guarded(name, lambda: _undisturbed(settings, name, deep=False), _advice(name))
-    if found == [_in_use(name)]:
+def _backend(settings: Settings, name: str) -> list[CheckResult]:
+    more = f"; memtrend doctor {name} checks what it ought to do"
+    return [*_broken_or_not(settings, backend_config(settings, name), name, more), *_control(settings, name)]
+
+
+def _control(settings: Settings, name: str) -> list[CheckResult]:
+    """Whether the environment of the backend's control can be made, and its adapter works there."""
+    control = control_config(settings, name)
+    return _broken_or_not(settings, control, name, f", the control of {name}") if control else []
+
+
+def _broken_or_not(settings: Settings, config: BackendConfig, section: str, more: str) -> list[CheckResult]:
+    """Adapter checks as one line. `section`: where the backend is configured."""
+    found = _guarded(config.name, lambda: _undisturbed(settings, config, deep=False), _advice(section))
+    if found == [_in_use(config.name)]:
         return found
     bad = next((check for check in found if not check.ok), None)
     if bad is None:
-        more = f"; memtrend doctor {name} checks what it ought to do"
-        return [CheckResult(f"backend {name}", True, f"{len(found)} adapter checks{more}")]
-    return [CheckResult(f"backend {name}", False, f"{bad.name}: {bad.detail}", bad.advice)]
+        return [CheckResult(f"backend {config.name}", True, f"{len(found)} adapter checks{more}")]
+    return [CheckResult(f"backend {config.name}", False, f"{bad.name}: {bad.detail}", bad.advice)]
 
 
-def _undisturbed(settings: Settings, name: str, *, deep: bool) -> list[CheckResult]:
+def _undisturbed(settings: Settings, config: BackendConfig, *, deep: bool) -> list[CheckResult]:
     """Under the lease of a run, since what is planted and deleted here would spoil one."""
     try:
         db = open_database(settings.database.url.get_secret_value())
     except StoreError:  # told by a check of its own, and no run can be under way there
-        return _examined(settings, name, deep=deep)
+        return _examined(settings, config, deep=deep)
     try:
-        with closing(db), BackendLease(db, name, threading.Event()):
-            return _examined(settings, name, deep=deep)
+        with closing(db), BackendLease(db, config.name, threading.Event()):
+            return _examined(settings, config, deep=deep)
     except InstanceBusy:
-        return [_in_use(name)]
+        return [_in_use(config.name)]
 
 
 def _in_use(name: str) -> CheckResult:
     return CheckResult(f"backend {name}", True, "in use by a run: not checked")
 
 
-def _examined(settings: Settings, name: str, *, deep: bool) -> list[CheckResult]:
+def _examined(settings: Settings, config: BackendConfig, *, deep: bool) -> list[CheckResult]:
     """On a thread that can be left behind, should a call hang."""
     line = Line(settings.limits.timeout, threading.Event())
     try:
-        backend = on_line(line(lambda: open_backend(backend_config(settings, name))).value, line)
+        Instance(config).prepare(threading.Event())  # no call, and may take its time
+        backend = on_line(line(lambda: open_backend(config)).value, line)
         box = f"{NAMESPACE_PREFIX}doctor-{whoami().replace(':', '-')}"
         checks = adapter_checks(backend, box)
         whole = all(check.ok for check in checks)

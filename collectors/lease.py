@@ -22,6 +22,21 @@ class InstanceBusy(Exception):
     """Another run has the backend; the message names it."""
 
 
+class StopBeside(threading.Event):
+    """The stop of a control: its run's stops it too, and it stops nothing but itself."""
+
+    def __init__(self, of: threading.Event) -> None:
+        super().__init__()
+        self._of = of
+
+    def is_set(self) -> bool:
+        return super().is_set() or self._of.is_set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Sees its run's stop when the time is over: whoever waits here does so in short steps."""
+        return super().wait(timeout) or self.is_set()
+
+
 class BackendLease:
     """Takes the lease on entry, renews it and looks for a cancel on a thread of its own, gives it back on
     exit. `stop` is the run's: it is set from outside, by a cancel, or when the lease is lost; `reason` says

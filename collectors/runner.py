@@ -15,13 +15,15 @@ from typing import NamedTuple
 
 from collectors.arm import Arm
 from collectors.calls import Instance, Stopped
-from collectors.lease import BackendLease
+from collectors.lease import BackendLease, StopBeside
 from collectors.plans import Progress, RunOutcome, RunPlan, beside, look_at, release
+from collectors.scenario import Played
 from collectors.suite import Scenario
 from collectors.turns import played, turns
 from store import queries, writes
 from store.database import Database
 from store.errors import StoreError
+from store.records import ClosedStatus
 
 Report = Callable[[Progress], None]
 
@@ -38,8 +40,12 @@ def run(
     run's alone, and interrupts it within 10 s. Raises `InstanceBusy` while another run has the backend or its
     control, `Stopped` when it was stopped before it began, `StoreError` when the record refuses."""
     plans, stop = [plan, *beside(plan)], stop or threading.Event()
+    stops = [stop, *(StopBeside(stop) for _ in plans[1:])]
     with ExitStack() as held:
-        leases = [held.enter_context(BackendLease(db, one.backend.name, stop)) for one in plans]
+        leases = [
+            held.enter_context(BackendLease(db, one.backend.name, its_stop))
+            for one, its_stop in zip(plans, stops, strict=True)
+        ]
         arms = [
             Arm(_expecting(db, one), db, lease, Instance(one.backend))
             for one, lease in zip(plans, leases, strict=True)
@@ -61,8 +67,8 @@ class _Job(NamedTuple):
 
 
 class _Run:
-    """The backend's arm, and that of its control where it has one. A control that is broken, or has too many
-    errors, ends no more than itself."""
+    """The backend's arm, and that of its control where it has one. A control that is broken, has too many
+    errors, is cancelled or loses its lease ends no more than itself."""
 
     def __init__(self, arms: Sequence[Arm], on_progress: Report) -> None:
         self.own, self.arms, self.on_progress = arms[0], list(arms), on_progress
@@ -72,24 +78,33 @@ class _Run:
         self._open() if resume is None else self._reopen(resume)
         for arm in self.arms:
             arm.lease.watch(arm.run_id)
-        ended = [arm.end("void", arm.broken) for arm in self.arms if arm.broken]
         if self.own.broken:
-            return ended[0]
-        self.arms = [arm for arm in self.arms if not arm.broken]
+            return self.own.end("void", self.own.broken)
+        for control in self.arms[1:]:
+            if control.broken:
+                self._leave(control, "void", control.broken)
         try:
             self._play_all()
         except Stopped:
             return self._interrupted()
-        return [self._conclude(arm) for arm in reversed(self.arms)][-1]
+        for control in self.arms[1:]:  # first: what it says is part of the backend's verdict
+            with suppress(writes.LeaseLost):
+                self._conclude(control)
+        return self._conclude(self.own)
 
     # Before the first scenario
 
     def _prepare(self) -> None:
-        for arm in self.arms:
-            arm.prepare()
-            if self.own.broken:  # there is nothing for a control to be compared with
-                self.arms = [self.own]
-                return
+        self.own.prepare()
+        if self.own.broken:  # there is nothing for a control to be compared with
+            self.arms = [self.own]
+        for control in self.arms[1:]:
+            try:
+                control.prepare()
+            except Stopped:
+                if self.own.lease.stop.is_set():
+                    raise
+                self.arms = [self.own]  # its lease is another's
 
     def _open(self) -> None:
         own, db = self.own, self.own.db
@@ -123,9 +138,37 @@ class _Run:
         together = [job for job in jobs if not job.scenario.reopens]
         alone = [job for job in jobs if job.scenario.reopens]
         for part, workers in ((together, self._workers()), (alone, 1)):
-            for job, answers in played(part, lambda job: job.arm.play(job.trial, job.scenario), workers):
-                job.arm.save(job.trial, job.scenario, answers)
+            for job, answers in played(part, self._play, workers):
+                self._save(job, answers)
                 self._report()
+
+    def _play(self, job: _Job) -> Played | None:
+        """None of a control that was stopped alone."""
+        try:
+            return job.arm.play(job.trial, job.scenario)
+        except Stopped:
+            if self.own.lease.stop.is_set():
+                raise
+            return None
+
+    def _save(self, job: _Job, answers: Played | None) -> None:
+        if job.arm not in self.arms:  # it was left, and this was under way
+            return
+        if answers is None:
+            return self._leave(job.arm, "interrupted", job.arm.lease.reason)
+        try:
+            job.arm.save(job.trial, job.scenario, answers)
+        except writes.LeaseLost:
+            if job.arm is self.own:
+                raise
+            self._leave(job.arm, "interrupted", job.arm.lease.reason)
+
+    def _leave(self, control: Arm, status: ClosedStatus, reason: str | None) -> None:
+        """The control ends, and it alone. One that another process has taken over cannot be written to."""
+        self.arms = [arm for arm in self.arms if arm is not control]
+        control.lease.stop.set()
+        with suppress(writes.LeaseLost):
+            control.end(status, reason)
 
     def _jobs(self) -> list[_Job]:
         suite, trials = self.own.plan.suite, self.own.plan.trials
@@ -142,11 +185,13 @@ class _Run:
         counts = (sum(getattr(arm, name) for arm in arms) for name in ("done", "total", "errors"))
         self.on_progress(Progress(self.own.run_id, plan.suite.name, plan.backend.name, *counts))
 
-    # The end, of the control first: what it says is part of the backend's verdict
+    # The end
 
     def _interrupted(self) -> RunOutcome:
-        reason = next((arm.lease.reason for arm in self.arms if arm.lease.reason), "stopped")
-        return [arm.end("interrupted", reason) for arm in reversed(self.arms)][-1]
+        reason = self.own.lease.reason or "stopped"
+        for control in self.arms[1:]:
+            self._leave(control, "interrupted", reason)
+        return self.own.end("interrupted", reason)
 
     def _conclude(self, arm: Arm) -> RunOutcome:
         """With the look at it that is taken at once."""

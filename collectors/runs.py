@@ -65,7 +65,7 @@ def interrupted(
     rows = [row for row in rows if row.subset != queries.CALIBRATION]  # half of one tells nothing later
     controls = {one.name for one in queries.controls(db)}
     if run_ids:
-        _refuse_controls([row for row in rows if row.backend in controls])
+        _refuse_controls(db, [row for row in rows if row.backend in controls])
     rows = [row for row in rows if row.backend not in controls]  # they go on with their runs
     newest = {(row.suite, row.backend): row for row in reversed(rows)}
     if not newest:
@@ -74,10 +74,15 @@ def interrupted(
     return [_resumed(settings, row) for row in newest.values()]
 
 
-def _refuse_controls(rows: Sequence[queries.RunRow]) -> None:
+def _refuse_controls(db: Database, rows: Sequence[queries.RunRow]) -> None:
     for row in rows:
         if row.control_of is None:
             raise NothingToResume(f"run {row.id} is a look at a control, and is not gone on with")
+        own = queries.run(db, row.control_of)
+        if own and own.status != "interrupted":
+            raise NothingToResume(
+                f"run {row.id} is the control of run {own.id}, which is {own.status}: it stays as it is"
+            )
         raise NothingToResume(
             f"run {row.id} is the control of run {row.control_of}, which takes it along: "
             f"memtrend run --resume {row.control_of}"

@@ -67,7 +67,8 @@ class Alert(NamedTuple):
 
 class Line(NamedTuple):
     """A backend's series, oldest first. `bold` ones get markers all along, and a band whatever the others
-    have. `levels`: none where nothing changed; `control`: of a frozen release, never with a band."""
+    have. `levels`: none where nothing changed; `control`: the backend whose frozen release it is, "" for any
+    other; never with a band."""
 
     name: str
     style: Style
@@ -76,7 +77,7 @@ class Line(NamedTuple):
     band: bool = False
     levels: Sequence[Level] = ()
     alerts: Sequence[Alert] = ()
-    control: bool = False
+    control: str = ""
 
 
 class Extras(NamedTuple):
@@ -117,16 +118,20 @@ def trend(lines: Sequence[Line], metric: str, window: Window, extras: Extras) ->
 
 
 def each(lines: Sequence[Line], metric: str, window: Window, marks: Sequence[Tick]) -> go.Figure:
-    """A panel a backend, all of one height in points, each around its own middle."""
-    layout, lines = stacked([PANEL] * len(lines)), [line._replace(bold=True, band=True) for line in lines]
+    """A panel a backend, with its control, all of one height in points, each around its own middle."""
+    controls = {line.control: line for line in lines if line.control}
+    own = [line._replace(bold=True, band=True) for line in lines if not line.control]
+    panels = [[line, *filter(None, [controls.get(line.name)])] for line in own]
+    layout = stacked([PANEL] * len(panels))
     figure = new_figure(window, layout.height)
-    spans = axes.same_span(metric, [_drawn([line], metric) for line in lines])
-    for number, (line, axis) in enumerate(zip(lines, spans, strict=True), start=1):
+    spans = axes.same_span(metric, [_drawn(drawn, metric) for drawn in panels])
+    for number, (drawn, axis) in enumerate(zip(panels, spans, strict=True), start=1):
         add_axis(figure, number, layout.domains[number - 1], axis, window.theme)
-        _add_line(figure, line, metric, window, number)
-        _add_verdicts(figure, line, metric, window, number)
-        _add_panel_label(figure, line, metric, layout.domains[number - 1], window.theme)
-    add_marks(figure, marks, _times(lines), window)
+        for line in reversed(drawn):
+            _add_line(figure, line, metric, window, number)
+        _add_verdicts(figure, drawn[0], metric, window, number)
+        _add_panel_label(figure, drawn, metric, layout.domains[number - 1], window.theme)
+    add_marks(figure, marks, _times(own), window)
     return figure
 
 
@@ -378,16 +383,18 @@ def _add_end_labels(
 
 
 def _add_panel_label(
-    figure: go.Figure, line: Line, metric: str, domain: tuple[float, float], theme: Theme
+    figure: go.Figure, drawn: Sequence[Line], metric: str, domain: tuple[float, float], theme: Theme
 ) -> None:
+    """A backend's, and below it that of its control."""
+    line, middle = drawn[0], sum(domain) / 2
     if not line.points:
         return
     last = line.points[-1]
-    text = f"{line.style.glyph} <b>{safe(line.name)}</b> {words.amount(metric, last.mean)}"
     bounds = f"{words.interval(metric, last.low, last.high)} · n {last.n}"
-    middle = sum(domain) / 2
-    beside(figure, text, theme, middle, color=line.style.colour, shift=8)
     beside(figure, bounds, theme, middle, shift=-9)
+    for shift, one in zip((8, -26), drawn, strict=False):
+        text = f"{one.style.glyph} <b>{safe(one.name)}</b> {words.amount(metric, one.points[-1].mean)}"
+        beside(figure, text, theme, middle, color=one.style.colour, shift=shift)
 
 
 def _add_floors(

@@ -7,12 +7,15 @@ against its own baseline.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from store.evidence import Cause, Control, Stage, Word
+from store.evidence import Cause, Control, Moved, Stage, Word
 from store.queries.controls import ControlNight, ControlRecord, Said
 from store.stats.comparisons import Evidence, sequential_evidence
+
+MENDED = 5
+"""Nights in a row that were not worse, after one that was: what fell has been mended."""
 
 
 class Pairing(NamedTuple):
@@ -51,10 +54,13 @@ def _evidence(nights: Sequence[Pairing], alpha: float) -> Evidence:
     return sequential_evidence([night.lost for night in nights], [night.gained for night in nights], alpha)
 
 
-def read(record: ControlRecord, run_id: int, word: Word, stage: Stage) -> Control:
-    """What the control says of the run whose verdict is `word` at `stage`."""
+def read(
+    record: ControlRecord, run_id: int, word: Word, stage: Stage, moved: Collection[Moved] = ()
+) -> Control:
+    """What the control says of the run whose verdict is `word` at `stage`, with what `moved` beside it."""
     backend = Said(word, stage, None)
     nights = [night._replace(backend=backend) if night.run_id == run_id else night for night in record.nights]
+    nights = nights[_mended(nights[:-1]) :]
     found = against_control([_pairing(night) for night in nights])
     last = nights[-1].control if nights and record.unread is None else None
     cause = found.cause
@@ -75,7 +81,23 @@ def read(record: ControlRecord, run_id: int, word: Word, stage: Stage) -> Contro
         fell=_fell(last, backend) if last and not last.why else None,
         untold=last.why if last else None,
         unread=record.unread,
+        alike=tuple(one.metric for one in moved if last and (one.metric, one.worse) in last.moved),
     )
+
+
+def _mended(nights: Sequence[ControlNight]) -> int:
+    """How many of the first nights are of a fall that is over: those after it are counted from nothing, so
+    that what ends the count may be read from it."""
+    over, fallen, sound = 0, False, 0
+    for number, night in enumerate(nights, start=1):
+        word = night.backend.verdict if night.backend else "cannot_tell"
+        if word == "worse":
+            fallen, sound = True, 0
+        elif word != "cannot_tell":
+            sound += 1
+        if fallen and sound == MENDED:
+            over, fallen = number, False
+    return over
 
 
 def _pairing(night: ControlNight) -> Pairing:

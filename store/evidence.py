@@ -72,7 +72,8 @@ class Control(NamedTuple):
     ones with an error on either side; `log_ratio` and `p` of "lost and gained are equally likely"; `since`:
     the run at which p came to .05, None where it did not. `fell`: whether the control is worse than its own
     baseline, None where `untold` says why that cannot be told. `unread`: why its run of this night, `run_id`,
-    could not be compared at all."""
+    could not be compared at all. `alike`: of the metrics that moved beside the pass rate, those that moved
+    the same way on the control in this night."""
 
     run_id: int
     release: str
@@ -87,6 +88,7 @@ class Control(NamedTuple):
     fell: bool | None
     untold: str | None = None
     unread: str | None = None
+    alike: tuple[str, ...] = ()
 
 
 class Verdict(NamedTuple):

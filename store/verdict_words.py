@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from textwrap import shorten
 from typing import Any, Literal, NamedTuple
 
 from store import words
@@ -119,7 +120,9 @@ def blind_spot(content: Content) -> str:
 
 def moved(content: Content) -> list[str]:
     """The other metrics that changed, a phrase each: "recall time +38 % (suspected)"."""
-    return [_moved(one) for one in content["moved"]]
+    alike = (content.get("control") or {}).get("alike", ())
+    beside = "; the control moved alike"
+    return [f"{_moved(one)}{beside if one['metric'] in alike else ''}" for one in content["moved"]]
 
 
 def _moved(one: Content) -> str:
@@ -161,7 +164,8 @@ def is_shared(content: Content) -> bool:
 
 def _unread(found: Content) -> str:
     so = ", so whether the cause is shared cannot be told" if found["cause"] == "cannot tell" else ""
-    return f"The control {release(found['release'])} could not be read ({found['unread']}){so}."
+    why = shorten(found["unread"].rstrip(". \n"), 200, placeholder=" ...")
+    return f"The control {release(found['release'])} could not be read ({why}){so}."
 
 
 def _shared(found: Content) -> str:
@@ -182,7 +186,8 @@ def _open(found: Content) -> str:
 
 def _as_good(found: Content) -> str:
     fell = " The control alone fell." if found["fell"] else ""
-    return f"No worse than its control {release(found['release'])}: {_tally(found)} against it.{fell}"
+    name = release(found["release"])
+    return f"In passes no worse than its control {name}: {_tally(found)} against it.{fell}"
 
 
 def _tally(found: Content) -> str:

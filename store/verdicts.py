@@ -317,7 +317,7 @@ class _Held:
             seed=SEED,
             version=VERSION,
             aside=self._named(~self.gates & ~np.isnan(self.fresh).all(axis=0)),
-            control=read(run.control, run.run_id, word, stage) if run.control else None,
+            control=read(run.control, run.run_id, word, stage, told["moved"]) if run.control else None,
             **told,
         )
 

@@ -133,7 +133,7 @@ def _run_now() -> None:
             "Read only here", width="content", help="Set writes = true under [dashboard] to ask for runs."
         )
         return
-    suites, backends = ([row.name for row in data.ask(of)] for of in (queries.suites, queries.backends))
+    suites, backends = _to_ask_for()
     with st.popover(
         "Run now", icon=":material/play_arrow:", type="primary", disabled=not (suites and backends)
     ):
@@ -145,10 +145,16 @@ def _run_now() -> None:
         st.button("Ask the collector", type="primary", on_click=_ask, args=(suite, backend, int(trials)))
 
 
+def _to_ask_for() -> tuple[list[str], list[str]]:
+    """Suites, and backends; a control runs beside its backend, and never by itself."""
+    backends = [row.name for row in data.ask(queries.backends) if not row.control_of]
+    return [row.name for row in data.ask(queries.suites)], backends
+
+
 def _ask(suite: str, backend: str, trials: int) -> None:
     """The options of a widget bind only the browser: what is asked for is checked against the record."""
-    known = {row.name for row in data.ask(queries.suites)}, {row.name for row in data.ask(queries.backends)}
-    if data.may_write() and suite in known[0] and backend in known[1]:
+    suites, backends = _to_ask_for()
+    if data.may_write() and suite in suites and backend in backends:
         payload = {"suite": suite, "backend": backend, "trials": trials}
         writes.add_request(data.database(), "run", payload, author="local")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -35,11 +36,13 @@ class Beside(NamedTuple):
 
 
 class Said(NamedTuple):
-    """The verdict in force of a run. `why`: where nothing can be told, why not."""
+    """The verdict in force of a run. `why`: where nothing can be told, why not; `moved`: other metrics than
+    the pass rate that moved, and whether for the worse."""
 
     verdict: str
     stage: str
     why: str | None
+    moved: frozenset[tuple[str, bool]] = frozenset()
 
 
 class ControlNight(NamedTuple):
@@ -58,7 +61,8 @@ class ControlNight(NamedTuple):
 
 class ControlRecord(NamedTuple):
     """What a run's control has to tell. `unread`: why its run of this night cannot be read, None when it is
-    the last of `nights`, which are those of the same release, oldest first."""
+    the last of `nights`, oldest first: those with the same release of the control and of the backend, and
+    since the baseline last began anew."""
 
     control_id: int
     release: str
@@ -136,19 +140,56 @@ def _arms() -> tuple[sa.Select[Any], tuple[Any, Any]]:
 
 
 def _pairs(connection: Connection, run_id: int, release: str) -> dict[int, int]:
-    """Run -> its control's run, of this series and release up to this run, oldest first. The run itself may
-    be about to close."""
+    """Run -> its control's run, of this series up to this run, oldest first. They begin anew with another
+    release of either, another configuration, and after a decision that began the baseline anew: none of it
+    is read from the answers that are counted, so that the count may still be read after every night."""
+    found = _nights(connection, run_id, release)
+    contents = _contents(connection, {night.environment_id for night in found})
+    systems = [_system(contents.get(night.environment_id, {})) for night in found]
+    first = max((n for n, system in enumerate(systems) if system != systems[-1]), default=-1) + 1
+    begun = _begun_anew(connection, run_id)
+    return {
+        night.run_id: night.control_id for night in found[first:] if begun is None or night.started_at > begun
+    }
+
+
+def _contents(connection: Connection, ids: Set[int | None]) -> Mapping[int | None, Mapping[str, Any]]:
+    environment = m.environment.c
+    query = sa.select(environment.id, environment.content).where(environment.id.in_(ids - {None}))
+    return {row.id: row.content for row in connection.execute(query)}
+
+
+def _system(environment: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The backend's own packages, and how it is configured."""
+    packages, own = environment.get("packages") or {}, environment.get("of_backend") or {}
+    return {name: packages.get(name) for name in own}, environment.get("config") or {}
+
+
+def _begun_anew(connection: Connection, run_id: int) -> datetime | None:
+    """When somebody last said so, before this run began."""
+    this, made = m.run.alias("this"), m.baseline_change
+    query = (
+        sa.select(made.c.at)
+        .join(this, sa.and_(this.c.suite_id == made.c.suite_id, this.c.backend_id == made.c.backend_id))
+        .where(this.c.id == run_id, made.c.action.in_(("intended", "reset")), made.c.at < this.c.started_at)
+    )
+    return connection.execute(query.order_by(made.c.at.desc()).limit(1)).scalar()
+
+
+def _nights(connection: Connection, run_id: int, release: str) -> Sequence[sa.Row[Any]]:
+    """Oldest first. The run itself may be about to close."""
     arm, (ours, theirs) = _arms()
     this = sa.select(m.run).where(m.run.c.id == run_id).subquery()
     query = (
-        arm.join(this, sa.and_(this.c.suite_id == ours.c.suite_id, this.c.backend_id == ours.c.backend_id))
+        arm.add_columns(ours.c.environment_id, ours.c.started_at)
+        .join(this, sa.and_(this.c.suite_id == ours.c.suite_id, this.c.backend_id == ours.c.backend_id))
         .where(m.control.c.release == release, theirs.c.status == "whole")
         .where(sa.or_(ours.c.status == "whole", ours.c.id == run_id))
         .where(ours.c.scorer_id == theirs.c.scorer_id)
         .where(sa.tuple_(ours.c.started_at, ours.c.id) <= sa.tuple_(this.c.started_at, this.c.id))
         .order_by(ours.c.started_at, ours.c.id)
     )
-    return {ours: theirs for ours, theirs in connection.execute(query)}  # noqa: C416  rows are no pairs to dict
+    return connection.execute(query).all()
 
 
 def _counts(
@@ -203,7 +244,14 @@ def _said(connection: Connection, run_ids: Sequence[int]) -> dict[int, Said]:
     said = m.verdict.c
     query = sa.select(said.run_id, said.verdict, said.stage, said.content).order_by(said.id)
     rows = connection.execute(query.where(said.run_id.in_(run_ids)))
-    return {row.run_id: Said(row.verdict, row.stage, _why(row.verdict, row.content)) for row in rows}
+    return {
+        row.run_id: Said(row.verdict, row.stage, _why(row.verdict, row.content), _moved(row.content))
+        for row in rows
+    }
+
+
+def _moved(content: Mapping[str, Any]) -> frozenset[tuple[str, bool]]:
+    return frozenset((one["metric"], one["worse"]) for one in content["moved"])
 
 
 def _why(verdict: str, content: Mapping[str, Any]) -> str | None:

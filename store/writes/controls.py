@@ -12,13 +12,15 @@ from store.database import Database
 from store.errors import StoreError
 from store.records import NewControl, NewRun
 from store.writes.common import insert, upsert_named
-from store.writes.runs import insert_run
+from store.writes.runs import insert_run, refuse_controls_name
 
 
 def open_pair(db: Database, new: NewRun, control: NewControl) -> tuple[int, int]:
     """Begin a run and its control's in one transaction, so that neither is ever without the other; returns
-    their ids. Raises `StoreError` where the control's name is that of a backend with runs of its own."""
+    their ids. Raises `StoreError` where the control's name is that of a backend with runs of its own, or the
+    backend's that of a control."""
     with db.write() as connection:
+        refuse_controls_name(connection, new)
         _refuse_taken(connection, control.name)
         run_id = insert_run(connection, new)
         values = {"type": control.type, "config": dict(control.config), "owner": new.owner}

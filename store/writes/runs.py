@@ -35,9 +35,27 @@ class LeaseLost(StoreError):
 
 
 def open_run(db: Database, new: NewRun) -> int:
-    """Begin a run under the token of its backend's lease, and return its id."""
+    """Begin a run under the token of its backend's lease, and return its id. Raises `StoreError` for a night
+    of a backend whose name is that of a control: the series is the control's."""
     with db.write() as connection:
+        refuse_controls_name(connection, new)
         return insert_run(connection, new)
+
+
+def refuse_controls_name(connection: Connection, new: NewRun) -> None:
+    """A look at a control is no night, and is let through."""
+    query = (
+        sa.select(m.backend.c.name, m.control.c.run_id)
+        .join(m.run, m.run.c.backend_id == m.backend.c.id)
+        .join(m.control, m.control.c.control_id == m.run.c.id)
+        .where(m.backend.c.id == new.backend_id)
+    )
+    found = connection.execute(query.order_by(m.control.c.run_id.desc()).limit(1)).first()
+    if found and not new.subset:
+        raise StoreError(
+            f"backend {found.name} has the name of a control, that of run {found.run_id}, which has a series "
+            "of its own; give the backend another name"
+        )
 
 
 def insert_run(connection: Connection, new: NewRun) -> int:

@@ -11,13 +11,17 @@ from pathlib import Path
 
 import pytest
 
+from collectors import lease, plans
 from collectors.backend import BackendConfig
 from collectors.configured import backend_public, configured
 from collectors.lease import BackendLease, InstanceBusy
+from collectors.plans import RunLimits
 from collectors.runner import run
+from collectors.suite import Scope
 from store import models as m
-from store import queries, shapes, verdict_words
+from store import queries, shapes, verdict_words, writes
 from store.errors import StoreError
+from store.portable import Against
 from tests.collectors.odd_backends import ODD
 from tests.collectors.playground import (
     LOSING,
@@ -104,6 +108,26 @@ def test_only_whole_suites_have_one(db, tmp_path):
     outcome = run(beside(replace(plan(suite(tmp_path, cases(3))), subset="keys")), db)
     assert of_control(db, outcome) is None
     assert queries.count_runs(db) == 1
+
+
+def test_what_a_control_takes_over(tmp_path):
+    """It is asked as its backend is, but nothing that it loses is diagnosed, and it is held against its own
+    series whatever its backend is held against."""
+    limits = RunLimits(timeout_s=7, max_diagnoses=9)
+    of = replace(plan(suite(tmp_path, cases(3)), trials=2, limits=limits), against=Against(()))
+    (control,) = plans.beside(beside(of))
+    assert control.limits == replace(limits, max_diagnoses=0)
+    assert (control.against, control.control, control.backend) == (None, None, frozen())
+    assert (control.suite, control.trials, control.confirm) == (of.suite, 2, of.confirm)
+    assert of.limits.max_diagnoses == 9
+
+
+def test_an_index_that_stands_has_none(tmp_path):
+    """Two releases never share a store."""
+    of = beside(plan(suite(tmp_path, cases(1))))
+    stands = [replace(one, standing=Scope("memtrend-standing")) for one in of.suite.scenarios]
+    assert plans.beside(of)
+    assert plans.beside(replace(of, suite=replace(of.suite, scenarios=tuple(stands)))) == []
 
 
 def test_is_no_backend_of_the_teams(db, tmp_path):
@@ -212,6 +236,88 @@ def test_another_release_is_not_gone_on_with(db, tmp_path):
     assert "is interrupted" in queries.verdict(db, outcome.run_id).content["control"]["unread"]
 
 
+@pytest.fixture
+def watchful(monkeypatch):
+    monkeypatch.setattr(lease, "POLL_S", 0.02)
+
+
+def slow_pair(tmp_path, number=10):
+    of = plan(suite(tmp_path, cases(number)), "Slow", options={"seconds": 0.02})
+    return beside(of, "Slow", seconds=0.02)
+
+
+def cancel_after(db, done, which):
+    """Cancels the run of the backend, or of its control, once so many cases are answered."""
+    asked = []
+
+    def look(progress):
+        if progress.done == done and not asked:
+            asked.append(which)
+            found = queries.control_beside(db, progress.run_id)
+            writes.cancel_run(db, {"own": progress.run_id, "control": found.control_id}[which], "cli")
+
+    return look
+
+
+def test_a_cancelled_control_ends_itself_alone(db, tmp_path, watchful):
+    """The backend's run goes on to its end, and its verdict says what became of the control, which is not
+    gone on with."""
+    outcome = run(slow_pair(tmp_path), db, on_progress=cancel_after(db, 4, "control"))
+    control = of_control(db, outcome)
+    assert (outcome.status, queries.run(db, outcome.run_id).cases_done) == ("whole", 10)
+    assert (control.status, control.reason) == ("interrupted", "cancelled")
+    assert 2 <= control.cases_done < 10
+    said = queries.verdict(db, outcome.run_id).content["control"]
+    assert said["unread"] == f"its run {control.id} is interrupted: cancelled"
+
+
+def test_cancelling_the_backends_run_ends_both(db, tmp_path, watchful):
+    """Both are cancelled, and both go on when the backend's run is resumed."""
+    of = slow_pair(tmp_path)
+    outcome = run(of, db, on_progress=cancel_after(db, 4, "own"))
+    control = of_control(db, outcome)
+    assert (outcome.status, outcome.reason) == ("interrupted", "cancelled")
+    assert (control.status, control.reason) == ("interrupted", "cancelled")
+    assert run(of, db, resume=outcome.run_id).status == "whole"
+    assert of_control(db, outcome).status == "whole"
+
+
+def depose(db, done):
+    """Another process takes the control's lease, once so many cases are answered."""
+    taken = []
+
+    def look(progress):
+        if progress.done == done and not taken:
+            taken.append(done)
+            (row,) = [row for row in queries.leases(db) if row.name == "backend:mine-control"]
+            writes.release_lease(db, row.name, row.token)
+            writes.acquire_lease(db, row.name, "elsewhere:1", 60)
+
+    return look
+
+
+@pytest.mark.parametrize("done", [4, 12])
+def test_a_control_that_was_taken_over_ends_itself_alone(db, tmp_path, done):
+    """Early or after its last case, the lease of the control is no business of the backend's run."""
+    outcome = run(beside(plan(suite(tmp_path, cases(6)))), db, on_progress=depose(db, done))
+    assert (outcome.status, of_control(db, outcome).status) == ("whole", "interrupted")
+    assert "is interrupted" in queries.verdict(db, outcome.run_id).content["control"]["unread"]
+
+
+def test_a_stop_ends_what_is_left(db, tmp_path):
+    """Stopped after its control was taken over, the backend's run keeps what it has."""
+    stop, taken = threading.Event(), depose(db, 4)
+
+    def look(progress):
+        taken(progress)
+        if progress.total == 6 and progress.done >= 4:
+            stop.set()
+
+    outcome = run(beside(plan(suite(tmp_path, cases(6)))), db, on_progress=look, stop=stop)
+    assert (outcome.status, outcome.reason) == ("interrupted", "stopped")
+    assert queries.run(db, outcome.run_id).cases_done == 4
+
+
 SLOW_PAIR = """
 import sys
 from pathlib import Path
@@ -312,7 +418,8 @@ def test_a_new_release_begins_anew(db, tmp_path):
 
 @pytest.fixture
 def losing(tmp_path, db, monkeypatch):
-    """A folder with six good nights of a backend that now loses three cases, and so does its control."""
+    """A folder with six good nights of a backend that now, in another configuration, loses three cases, and
+    so does its control."""
     nights(db, tmp_path)
     monkeypatch.setattr("collectors.configured.control_config", lambda settings, name: frozen(**LOSES))
     return project(tmp_path, LOSING.format(type="Shelf"), cases(16))
@@ -320,7 +427,7 @@ def losing(tmp_path, db, monkeypatch):
 
 SHARED = (
     "Shared cause (provider, judge, machine): the control tests.collectors.odd_backends:Shelf fell in the "
-    "same hours. 0 cases lost and 0 gained in 7 nights against it."
+    "same hours. 0 cases lost and 0 gained in 1 night against it."
 )
 
 
@@ -377,3 +484,7 @@ def test_a_control_is_resumed_by_its_run(losing, ask):
     assert ask(losing, "run", "--resume", "--json").returncode == 0
     with closing(opened(losing)) as record:
         assert {row.status for row in queries.runs(record, ids=[outcome.run_id, control])} == {"whole"}
+        with record.write() as connection:
+            connection.execute(m.run.update().where(m.run.c.id == control).values(status="interrupted"))
+    alone = ask(losing, "run", "--resume", str(control))
+    assert (alone.returncode, "which is whole: it stays as it is" in alone.stderr) == (3, True)

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from collectors.configured import configured, control_config
+from collectors.backend import Isolation
+from collectors.configured import backend_config, configured, control_config
 from store import queries
 from store.settings import SettingsError
 from tests.collectors.playground import CONFIG, LINES, cases, memtrend, one_document, opened, project
@@ -18,6 +19,10 @@ type = "keyword"
 package = "thing==2.0"
 control = "thing==1.0"
 directory = "stores/mine"
+with = ["other==1.0"]
+python = "3.12"
+[environments]
+directory = "kept"
 [suites.small]
 path = "small.jsonl"
 """
@@ -34,7 +39,12 @@ def test_configured(tmp_path, monkeypatch):
         "thing==1.0",
     )
     assert control.directory == tmp_path / "stores" / "mine-control"
-    assert control.isolation == replace(control.isolation, package="thing==1.0")
+    home = tmp_path / "kept"
+    assert control.isolation == Isolation("thing==1.0", ("other==1.0",), "3.12", home)
+    assert control_config(configured(tmp_path / "memtrend.toml"), "mine").isolation.package == "thing==1.0"
+    assert replace(control, name="mine", isolation=None, directory=None) == replace(
+        backend_config(of, "mine"), isolation=None, directory=None
+    )
 
 
 def test_a_taken_name_is_refused(tmp_path):
@@ -44,6 +54,68 @@ def test_a_taken_name_is_refused(tmp_path):
         SettingsError, match=r"backends.mine.control: the control is called mine-control, and"
     ):
         configured(tmp_path / "memtrend.toml")
+
+
+@pytest.mark.parametrize("directory", ["stores/mine-control", "stores/../stores/mine-control"])
+def test_a_taken_directory_is_refused(tmp_path, directory):
+    """No other backend may keep its store where the control keeps its own."""
+    project(tmp_path, f'{PINNED}[backends.other]\ntype = "dense"\ndirectory = "{directory}"\n', LINES)
+    said = r"backends.mine.control: the control keeps its store in .*mine-control, and so does backend other"
+    with pytest.raises(SettingsError, match=said):
+        configured(tmp_path / "memtrend.toml")
+
+
+SHARING = """
+[backends.mine]
+type = "{type}"
+package = "thing==2.0"
+{control}
+{store}
+[suites.small]
+path = "small.jsonl"
+"""
+FROZEN = 'control = "thing==1.0"'
+
+
+@pytest.mark.parametrize(
+    ("type", "store", "key"),
+    [
+        ("mem0", 'config = { vector_store = { provider = "qdrant" } }', "config.vector_store"),
+        ("mem0", 'config = { graph_store = { provider = "kuzu" } }', "config.graph_store"),
+        ("mem0", 'config = { history_db_path = "h.db" }', "config.history_db_path"),
+        ("langgraph", 'store = "postgres"\nurl = "postgresql://localhost/m"', "url"),
+        ("chroma", 'config = { host = "localhost" }', "config"),
+        ("qdrant", 'config = { url = "http://localhost:6333" }', "config"),
+    ],
+)
+def test_a_store_of_the_teams_own_is_refused(tmp_path, type, store, key):
+    """Where the configuration names the store both releases would share it: that is said at load, with what
+    to do. Without a control the same section loads."""
+    project(tmp_path, SHARING.format(type=type, store=store, control=FROZEN), LINES)
+    said = (
+        f"backends.mine.control: both releases would share the store that {key} names; leave it to memtrend, "
+        "or run without control"
+    )
+    with pytest.raises(SettingsError, match=said):
+        configured(tmp_path / "memtrend.toml")
+    project(tmp_path, SHARING.format(type=type, store=store, control=""), LINES)
+    assert configured(tmp_path / "memtrend.toml")
+
+
+@pytest.mark.parametrize(
+    ("type", "store"),
+    [
+        ("mem0", 'config = { llm = { provider = "openai" } }'),
+        ("langgraph", 'store = "sqlite"'),
+        ("chroma", 'space = "cosine"\nconfig = {}'),
+        ("ours:Ours", 'url = "http://localhost"'),
+    ],
+)
+def test_a_store_of_memtrends_has_a_control(tmp_path, type, store):
+    """What names no store is given two, and what a class of the team's own makes of its options is its own
+    affair."""
+    project(tmp_path, SHARING.format(type=type, store=store, control=FROZEN), LINES)
+    assert control_config(configured(tmp_path / "memtrend.toml"), "mine")
 
 
 def test_without_one(tmp_path):
@@ -92,6 +164,25 @@ control = "six==1.16.0"
 [suites.small]
 path = "small.jsonl"
 """
+
+
+def test_environments_of_both(tmp_path):
+    """`backend envs --make` makes the control's environment too, and the doctor opens the adapter in it: what
+    cannot be made is said of the control."""
+    home = f'[environments]\ndirectory = "{tmp_path}/envs"\n'
+    project(tmp_path, RELEASES + home, cases(4))
+    (tmp_path / "two.py").write_text(TWO)
+    made = one_document(memtrend(tmp_path, "backend", "envs", "--make", "--json"))["environments"]
+    assert sorted(one["package"] for one in made) == ["six==1.16.0", "six==1.17.0"]
+    fine = memtrend(tmp_path, "doctor", "new")
+    assert "backend new-control" in fine.stdout, fine.stdout + fine.stderr
+    assert "adapter checks, the control of new" in fine.stdout
+    broken = RELEASES.replace('control = "six==1.16.0"', 'control = "six==99.0"')
+    (tmp_path / "memtrend.toml").write_text(broken + home)
+    for asked in (["doctor"], ["doctor", "new"]):
+        told = memtrend(tmp_path, *asked)
+        assert told.returncode == 1
+        assert "cannot make an environment for six==99.0" in " ".join(told.stdout.split())
 
 
 def test_two_releases(tmp_path):

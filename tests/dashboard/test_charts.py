@@ -146,6 +146,21 @@ def test_panels_of_one_each_have_one_height_in_points() -> None:
     assert len(spans) == 1
 
 
+def test_one_each_draws_a_control_in_the_panel_of_its_backend() -> None:
+    """The frozen release is drawn and named in the panel of the backend that it ran beside, which is high
+    enough for both, without a band of its own; it has no panel."""
+    control = line("hybrid", [0.97, 0.2])._replace(name="control x", control="dense")
+    figure = charts.each(
+        [line("mem0", [0.9, 0.9]), line("dense", [0.7, 0.71]), control], "pass", window(), []
+    )
+    drawn = {trace.name: trace.yaxis for trace in figure.data if trace.name}
+    assert drawn == {"mem0": "y", "dense": "y2", "control x": "y2"}
+    assert figure.layout.yaxis2.range[0] <= 20
+    assert figure.layout.yaxis2.range[1] >= 97
+    assert sum("control x" in text for text in words_on(figure)) == 1
+    assert sorted(trace.yaxis for trace in figure.data if trace.fill == "toself") == ["y", "y2"]
+
+
 # Lines
 
 

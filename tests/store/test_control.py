@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from store import verdict_words
 from store.control import Pairing, against_control, read
-from store.evidence import plain
+from store.evidence import Moved, plain
 from store.queries.controls import ControlNight, ControlRecord, Said
 
 QUIET = Pairing(1, 1, backend_fell=False, control_fell=False)
@@ -71,6 +71,72 @@ def test_a_leak_of_the_control_is_no_fall_of_tonight():
     assert read_after(leaking, stage="leak").cause == "shared"
 
 
+def series(words, lost=4):
+    """A night for each letter: w worse, with cases lost; o unchanged, b better, c cannot tell, with none."""
+    verdicts = {"w": "worse", "o": "unchanged", "b": "better", "c": "cannot_tell"}
+    nights = [
+        ControlNight(n, 100 + n, lost * (w == "w"), 0, 1, Said(verdicts[w], "", None), None)
+        for n, w in enumerate(words)
+    ]
+    last = nights[-1].backend.verdict
+    return read(ControlRecord(99, "thing==1.0", None, tuple(nights)), len(words) - 1, last, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "nights", "cause"),
+    [
+        ("wwwoooo", 7, "backend"),  # four sound nights: it may come back
+        ("wwwooooo", 8, "backend"),  # tonight's own verdict ends no count that it stands in
+        ("wwwooooow", 1, "cannot tell"),
+        ("wwwoooboo", 1, "none"),
+        (
+            "wwwooccooco",
+            11,
+            "backend",
+        ),  # of two nights nothing can be told: they neither count nor break it
+        ("wwwooccooocw", 2, "cannot tell"),
+        ("woowoowoo", 9, "backend"),  # it comes and goes
+        ("ooooooooo", 9, "none"),
+    ],
+)
+def test_a_fall_that_is_over_is_no_evidence_any_more(words, nights, cause):
+    """After five nights in a row that were not worse the count begins anew; pairs with errors too."""
+    found = series(words)
+    assert (found.nights, found.dropped, found.cause) == (nights, nights, cause)
+
+
+TIME, LENGTH = Moved("recall_ms", 0.4, True, "suspected"), Moved("returned_n", -2.0, False, "suspected")
+
+
+def test_what_moved_on_both_is_told():
+    """A metric that moved the same way on the control tonight says so; one that moved the other way, or
+    on the backend alone, does not."""
+    said = Said("unchanged", "", None, frozenset({("recall_ms", True), ("returned_n", True)}))
+    record = ControlRecord(8, "thing==1.0", None, (NIGHT._replace(control=said),))
+    moved = (TIME, LENGTH)
+    found = read(record, 7, "unchanged", "", moved)
+    assert found.alike == ("recall_ms",)
+    content = {"control": plain(found), "moved": plain(moved)}
+    assert verdict_words.moved(content) == [
+        "recall time +40 % (suspected); the control moved alike",
+        "hits returned −2 (suspected)",
+    ]
+    unread = read(record._replace(unread="its run 8 is void"), 7, "unchanged", "", moved)
+    assert unread.alike == ()
+
+
+def test_why_it_could_not_be_read_is_one_short_line():
+    """What a vendor says at length, over many lines, is told in a line that ends once."""
+    told = verdict_words.control(
+        {"control": plain(read_after(None, "unchanged", "", "its run 8 is void: no\nkey.\n"))}
+    )
+    assert told == "The control thing 1.0 could not be read (its run 8 is void: no key)."
+    long = verdict_words.control({"control": plain(read_after(None, "unchanged", "", "word\n" * 200))})
+    assert "\n" not in long
+    assert len(long) < 260
+    assert long.endswith("word ...).")
+
+
 TOLD_BACKEND = (
     "The backend itself: 12 cases lost and 0 gained in 1 night (p = 0.0015) against its control thing 1.0. "
     "The control fell too, by less. 2 pairs with an error left out."
@@ -108,7 +174,12 @@ FIRST = "the first run of this series"
             None,
             f"Cause not known yet: of the control thing 1.0 nothing can be told: {FIRST}; {EVEN}",
         ),
-        (NIGHT, "unchanged", None, f"No worse than its control thing 1.0: {EVEN} The control alone fell."),
+        (
+            NIGHT,
+            "unchanged",
+            None,
+            f"In passes no worse than its control thing 1.0: {EVEN} The control alone fell.",
+        ),
         (
             None,
             "worse",

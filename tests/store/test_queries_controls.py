@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from store import models as m
 from store import queries, writes
 from store.control import read
 from store.database import Database
@@ -33,6 +36,7 @@ class Pairs:
         ours: Sequence[CaseOutcome],
         theirs: Sequence[CaseOutcome],
         release: str = OLD,
+        environment: dict[str, Any] | None = None,
         ended: tuple[ClosedStatus, ClosedStatus] = ("whole", "whole"),
     ) -> tuple[int, int]:
         """The ids of both runs; `ended`: the status of each."""
@@ -40,7 +44,8 @@ class Pairs:
         tokens = [writes.acquire_lease(self.db, writes.backend_lease(name), "test", 60) for name in names]
         assert tokens[0] is not None
         assert tokens[1] is not None
-        new = NewRun(self.suite, self.seed.backend(), None, "cli", tokens[0], 4, 1, "1")
+        ran_on = writes.register_environment(self.db, environment) if environment else None
+        new = NewRun(self.suite, self.seed.backend(), ran_on, "cli", tokens[0], 4, 1, "1")
         control = NewControl(names[1], "keyword", {"package": release}, release, None, tokens[1])
         ids = writes.open_pair(self.db, new, control)
         for run_id, token, outcomes in zip(ids, tokens, (ours, theirs), strict=True):
@@ -87,6 +92,71 @@ def test_nights_are_put_together(pairs: Pairs) -> None:
     pairs.night(answers("abcd"), answers(""))
     told = [(one.run_id, one.lost, one.gained) for one in pairs.record(last[0]).nights]
     assert told == [(first[0], 1, 0), (last[0], 0, 2)]
+
+
+def on(own: str = "2.0", other: str = "1.0", **config: Any) -> dict[str, Any]:
+    """An environment: the backend's own package, and one that is none of its own."""
+    return {
+        "packages": {"thing": own, "other": other},
+        "of_backend": {"thing": {}},
+        "config": config,
+        "git": own,
+    }
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "counted"),
+    [
+        (on("2.0"), on("2.1"), 1),
+        (on("2.0", infer=False), on("2.0", infer=True), 1),
+        (on("2.0", other="1.0"), on("2.0", other="1.1"), 3),
+    ],
+)
+def test_another_release_of_the_backend_begins_anew(
+    pairs: Pairs, first: dict[str, Any], then: dict[str, Any], counted: int
+) -> None:
+    """What was counted of the backend's last release, or configuration, says nothing of this one; other
+    packages change without that."""
+    both = answers("abc"), answers("abcd")
+    ids = [pairs.night(*both, environment=one)[0] for one in (first, first, then)]
+    assert [one.run_id for one in pairs.record(ids[-1]).nights] == ids[-counted:]
+    assert len(pairs.record(ids[1]).nights) == 2
+    again, _ = pairs.night(*both, environment=first)
+    assert len(pairs.record(again).nights) == (counted if counted == 1 else 4)
+
+
+@pytest.mark.parametrize(("action", "counted"), [("intended", 1), ("reset", 1), ("pin", 3)])
+def test_a_baseline_that_begins_anew_begins_the_count_anew(
+    pairs: Pairs, db: Database, action: Any, counted: int
+) -> None:
+    """Nights count from the first after somebody said so: those that were seen when it was said are none of
+    them, and what was judged before is judged as it was."""
+    both = answers("abc"), answers("abcd")
+    ids = [pairs.night(*both)[0] for _ in range(2)]
+    named = ids[1:] if action != "reset" else []
+    writes.decide_baseline(db, "golden", "keyword", action, named, "meant", "tester")
+    with db.write() as connection:
+        at = START + timedelta(days=1, hours=5)
+        connection.execute(m.baseline_change.update().values(at=at))
+    ids.append(pairs.night(*both)[0])
+    assert [one.run_id for one in pairs.record(ids[-1]).nights] == ids[-counted:]
+    found = pairs.record(ids[1])
+    assert (len(found.nights), found.unread) == (2, None)
+
+
+def test_a_controls_name_is_taken(pairs: Pairs, seed: Seed, db: Database) -> None:
+    """A backend that is given the name of a control later, with or without a control of its own, makes no
+    night of that series; a look at the control goes on."""
+    pairs.night(answers("abcd"), answers("abcd"))
+    said = "backend keyword-control has the name of a control, that of run 1, .* give the backend another"
+    with pytest.raises(StoreError, match=said):
+        seed.open(pairs.suite, "keyword-control")
+    new = NewRun(pairs.suite, seed.backend("keyword-control"), None, "cli", 1, 4, 1, "1")
+    with pytest.raises(StoreError, match=said):
+        writes.open_pair(db, new, NewControl("keyword-control-control", "keyword", {}, OLD, None, 1))
+    assert queries.count_runs(db) == 2
+    writes.release_lease(db, "backend:keyword-control", 3)
+    assert writes.open_run(db, replace(new, subset=queries.CONFIRM))
 
 
 def test_a_case_in_quarantine_is_no_pair(pairs: Pairs, db: Database) -> None:
