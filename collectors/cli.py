@@ -337,8 +337,10 @@ def list_runs(
     with database(of) as db:
         refuse_unknown(db, of, suite, backend)
         release_those_of_the_dead(db)
-        rows = queries.runs(db, suites=suite, backends=backend, statuses=statuses, limit=limit)
-    print_json(shapes.run_list(rows)) if json else tables.print_runs(rows)
+        asked: queries.RunFilter = {"suites": suite, "backends": backend, "statuses": statuses}
+        rows, fitting = queries.runs(db, **asked, limit=limit), queries.count_runs(db, **asked)
+    narrowed = bool(suite or backend or status)
+    print_json(shapes.run_list(rows)) if json else tables.print_runs(rows, fitting, narrowed=narrowed)
 
 
 @runs_app.command()
@@ -363,8 +365,11 @@ def show(
     with database() as db:
         (row,) = queries.runs(db, ids=existing(db, [run_id]))
         cases, told = queries.run_cases(db, run_id), queries.journal(db, run_id)
+        errors = [
+            one.detail["error"] for one in queries.stored_answers(db, run_id) if one.detail.get("error")
+        ]
     document = {**shapes.run_with_cases(row, cases), "journal": told}
-    print_json(document) if json else tables.print_run(row, cases, told)
+    print_json(document) if json else tables.print_run(row, cases, errors, told)
 
 
 @app.command()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from collectors.arguments import BAD, NO_ANSWER, Refused
+from collectors.arguments import BAD, NO_ANSWER, Refused, existing
 from collectors.commands import Json, database, print_json, say, settings
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def verdict(
 def _refuse_a_look(db: Database, run: int) -> None:
     from store import queries
 
+    existing(db, [run])
     row = queries.run(db, run)
     if row and row.subset == queries.CONFIRM:
         about = row.trigger.rpartition(":")[2]

@@ -38,6 +38,9 @@ _TELLING = {
 """Words of a name that say what it is about, wherever it stands: in what a backend tells of itself, in its
 configuration, or in what a person keeps with a run."""
 
+PINS = ("config.package", "config.with")
+"""Paths of what names the packages of a release."""
+
 LONGEST = 48
 """Characters of a value in a sentence."""
 
@@ -137,7 +140,21 @@ def _found(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
     once: dict[tuple[str, str, str], Change] = {}
     for change in sorted(differing, key=lambda change: change.kind != "packages"):
         once.setdefault((change.name, repr(change.old), repr(change.new)), change)
-    return list(once.values())
+    moved = {side: _versions(once.values(), side) for side in ("old", "new")}
+    return [change for change in once.values() if not _is_pinned(change, moved)]
+
+
+def _versions(changes: Iterable[Change], side: str) -> set[str]:
+    """The packages that differ, as a configuration pins them: "mem0ai==2.2.1"."""
+    return {f"{one.name}=={getattr(one, side)}" for one in changes if one.kind == "packages"}
+
+
+def _is_pinned(change: Change, moved: Mapping[str, Collection[str]]) -> bool:
+    """Whether a release was configured and nothing but its packages, which are told themselves, changed."""
+    if change.path not in PINS or None in (change.old, change.new):
+        return False
+    old, new = ({value} if isinstance(value, str) else set(value) for value in (change.old, change.new))
+    return old - new <= moved["old"] and new - old <= moved["new"]
 
 
 def _plain(side: Mapping[str, Any]) -> dict[str, Any]:

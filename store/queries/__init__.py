@@ -17,10 +17,12 @@ from store.queries.calibrations import (
 from store.queries.changes import (
     NothingToCompare,
     RunChanges,
+    Turned,
     changes_between,
     changes_since,
     changes_to,
     turn,
+    turned_between,
 )
 from store.queries.common import (
     Rolled,
@@ -196,6 +198,7 @@ __all__ = [
     "TagCount",
     "TagRow",
     "TrendPoint",
+    "Turned",
     "VerdictRecord",
     "VerdictRow",
     "backends",
@@ -266,6 +269,7 @@ __all__ = [
     "trend",
     "trends",
     "turn",
+    "turned_between",
     "verdict",
     "verdict_looks",
     "verdict_record",

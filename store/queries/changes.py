@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from store.changes import Changes, changes, moved_among
 from store.database import Database
 from store.errors import StoreError
+from store.queries.results import run_cases
 from store.queries.runs import RunRow, environment, run
 from store.queries.series import MarkRow, marks
 from store.queries.verdicts import newest_worse, series_verdicts
@@ -22,16 +23,41 @@ class RunChanges(NamedTuple):
     after: RunRow
     changes: Changes
 
+    @property
+    def is_of_one_suite(self) -> bool:
+        return self.before.suite == self.after.suite
+
 
 def changes_between(db: Database, before: int, after: int, good: Collection[int] = ()) -> RunChanges:
     """What differs between two runs, the marks between their starts among it. `good` are runs that nothing
-    was wrong with: what changed from one of them to the next is suspected last. Raises
-    `NothingToCompare`."""
+    was wrong with: what changed from one of them to the next is suspected last. That the runs are of two
+    suites is no change. Raises `NothingToCompare`."""
     old, new = _known(db, before), _known(db, after)
     in_order = sorted((_known(db, run_id) for run_id in good), key=lambda row: (row.started_at, row.id))
     harmless = moved_among(side(db, row) for row in in_order)
-    found = changes(side(db, old), side(db, new), _marks_between(db, old, new), harmless)
+    sides = [side(db, row) for row in (old, new)]
+    if old.suite != new.suite:
+        sides = [{**one, "suite": None} for one in sides]
+    found = changes(*sides, _marks_between(db, old, new), harmless)
     return RunChanges(old, new, found)
+
+
+class Turned(NamedTuple):
+    """Names of the cases that both runs were asked alike and judged, and that turned between them."""
+
+    lost: list[str]
+    gained: list[str]
+
+
+def turned_between(db: Database, before: int, after: int) -> Turned:
+    """Cases that passed in the one run and not in the other. A case that was edited is another one."""
+    old = {row.case_id: row.passed for row in run_cases(db, before, with_hits=False)}
+    rows = [
+        row for row in run_cases(db, after, with_hits=False) if None not in (row.passed, old.get(row.case_id))
+    ]
+    turned = [row for row in rows if row.passed != old[row.case_id]]
+    lost, gained = ([row.case for row in turned if row.passed is passed] for passed in (False, True))
+    return Turned(lost, gained)
 
 
 def changes_since(db: Database, before: Mapping[str, Any], after: int) -> Changes:

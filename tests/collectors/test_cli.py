@@ -103,6 +103,25 @@ def test_filters(done, ask):
         assert [run["id"] for run in told["runs"]] == ids
 
 
+def test_runs_that_are_not_shown(done, ask, tmp_path):
+    """`runs` says where it shows less than there is, that none fits, or that there is none at all."""
+    cut = ask(done[0], "runs", "--limit", "1").stdout
+    assert cut.endswith("1 of 2 runs; --limit N shows more\n")
+    assert "--limit" not in ask(done[0], "runs", "--limit", "2").stdout
+    assert ask(done[0], "runs", "--status", "running").stdout == "no run fits these options\n"
+    project(tmp_path, CONFIG, LINES)
+    assert ask(tmp_path, "runs").stdout == "no runs yet: memtrend run\n"
+
+
+def test_show_tells_its_errors(tmp_path, ask):
+    """`show` prints what a backend raised, once for equal errors, with their number."""
+    project(tmp_path, with_odd("moody", "Refusing", 'kind = "permanent"\nword = "door for"'), LINES)
+    ask(tmp_path, "run", "--suite", "small", "--backend", "moody")
+    shown = ask(tmp_path, "show", "1").stdout
+    assert shown.count("permanent trouble") == 1
+    assert re.search(r"^5 errors: .*permanent trouble", shown, re.MULTILINE)
+
+
 def test_marks_and_meta(done):
     """`run --mark` draws a line that bears the meta data of the runs."""
     db = opened(done[0])
@@ -139,6 +158,7 @@ def test_backends(done, ask):
         ("shelf", "Shelf"),
         ("bare", "Bare"),
     }
+    assert "release  control  owner" in ask(done[0], "backend", "list").stdout
     types = one_document(ask(done[0], "backend", "types", "--json"))["types"]
     assert {"keyword", "dense", "hybrid", "nothing", "everything", "mem0"} <= set(types)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from store import writes
-from tests.collectors.playground import LINES, one_document, opened, project, with_odd
+from tests.collectors.playground import LINES, one_document, opened, project, with_odd, write_suite
 
 ROOT = Path(__file__).parents[2]
 CONFIG = """
@@ -171,7 +171,32 @@ def test_for_people(moved, ask):
     assert said[1].startswith("pocketmem 1.0.5 → 1.0.6, server https://")
     assert said[2] == "  1. packages: pocketmem 1.0.5 → 1.0.6"
     assert "  6. prompts: prompt Be kind. → Be brief." in said
-    assert said[-1].endswith(": agent 4.12")
+    assert said[-4].endswith(": agent 4.12")
+    assert said[-3:] == ["pass rate: 100.0 % → 100.0 %", "lost 0", "gained 0"]
+
+
+def test_what_the_runs_came_to(tmp_path, ask):
+    """`diff` of two runs of a suite ends with both pass rates and the cases that turned; that of two suites
+    says so, and compares no case."""
+    project(tmp_path, with_odd("frail", "Shelf", 'lost = "basil key"'), LINES)
+    config = (
+        (tmp_path / "memtrend.toml")
+        .read_text()
+        .replace("[suites.small]", '[suites.few]\npath = "few.jsonl"\n[suites.small]')
+    )
+    (tmp_path / "memtrend.toml").write_text(config)
+    write_suite(tmp_path / "few.jsonl", LINES[:1])
+    for suite, backend in (("small", "bare"), ("small", "frail"), ("few", "frail")):
+        ask(tmp_path, "run", "--suite", suite, "--backend", backend)
+    told = ask(tmp_path, "diff", "1", "2").stdout.splitlines()
+    assert told[-3:] == ["pass rate: 100.0 % → 80.0 %", "lost 1: case-basil", "gained 0"]
+    found = one_document(ask(tmp_path, "diff", "2", "1", "--json"))
+    assert (found["pass"], found["lost"], found["gained"]) == ([0.8, 1.0], [], ["case-basil"])
+    two = ask(tmp_path, "diff", "2", "3").stdout
+    assert "These are runs of two suites, small and few: no case is compared" in two
+    assert "suite:" not in two
+    found = one_document(ask(tmp_path, "diff", "2", "3", "--json"))
+    assert (found["pass"], found["lost"], found["gained"]) == ([0.8, 1.0], None, None)
 
 
 def test_no_such_run(moved, ask):
@@ -189,6 +214,11 @@ def test_nothing_to_tell(tmp_path, ask):
         ask(tmp_path, "run", "--suite", "small", "--backend", backend)
     same, broken = ask(tmp_path, "diff", "1", "2"), ask(tmp_path, "diff", "1", "3")
     assert same.returncode == 0
-    assert same.stdout.splitlines()[1:] == ["Nothing that is recorded changed"]
+    assert same.stdout.splitlines()[1:] == [
+        "Nothing that is recorded changed",
+        "pass rate: 80.0 % → 80.0 %",
+        "lost 0",
+        "gained 0",
+    ]
     assert (broken.returncode, broken.stdout) == (3, "")
     assert broken.stderr == "memtrend: run 3 is void: what it ran on is not recorded\n"

@@ -84,6 +84,6 @@ def test_what_has_no_verdict_is_refused(worse, ask, tmp_path, run):
     assert told.returncode == 3
     why = {
         "8": "run 8 is a look at run 7: memtrend verdict 7",
-        "99": "run 99 is no whole run of a whole suite",
+        "99": "no run 99; memtrend runs lists them",
     }
     assert why[run] in told.stderr

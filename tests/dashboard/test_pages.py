@@ -310,15 +310,13 @@ def test_an_error_is_told_as_one(open_page: Open, seeded: Seeded, tmp_path: Path
     lost."""
     case = seeded.world.broken[0]
     shutil.copy(seeded.path, tmp_path / "copy.db")
-    of = """case_result_id IN (SELECT r.id FROM case_result r JOIN "case" c ON c.id = r.case_id
+    of = """IN (SELECT r.id FROM case_result r JOIN "case" c ON c.id = r.case_id
         JOIN run ON run.id = r.run_id JOIN backend b ON b.id = run.backend_id
         WHERE c.name = ? AND b.name = 'hybrid')"""
     with closing(sqlite3.connect(tmp_path / "copy.db")) as record:
-        record.execute(
-            f"UPDATE case_result SET status = 'error' WHERE {of.replace('case_result_id', 'id')}", [case]
-        )
+        record.execute(f"UPDATE case_result SET status = 'error' WHERE id {of}", [case])
         for table in ("score", "detail"):
-            record.execute(f"DELETE FROM {table} WHERE {of}", [case])
+            record.execute(f"DELETE FROM {table} WHERE case_result_id {of}", [case])
         record.commit()
     at = open_page("case", f"sqlite:///{tmp_path}/copy.db", suite="golden", case=case, backend="hybrid")
     assert title(at).startswith("hybrid could not answer (error)")

@@ -73,7 +73,7 @@ def test_the_list_of_runs_has_verdicts(open_page: Open, seeded: Seeded) -> None:
 def test_the_title_of_trends_follows_the_verdict_in_force(
     open_page: Open, seeded: Seeded, tmp_path: Path
 ) -> None:
-    """A backend that got better is not told by the one case that it lost."""
+    """A backend that got better is not told by the cases that it lost, nor asked how much worse it is."""
     run = run_of(seeded, "mem0")
     shutil.copy(seeded.path, tmp_path / "copy.db")
     with closing(sqlite3.connect(tmp_path / "copy.db")) as record:
@@ -85,6 +85,8 @@ def test_the_title_of_trends_follows_the_verdict_in_force(
     at = open_page("trends", f"sqlite:///{tmp_path}/copy.db", suite="golden", backends="mem0")
     assert text(at)
     assert at.title[0].value.replace("\\", "") == "mem0 got better, 3 lost"
+    shown = text(open_page("run", f"sqlite:///{tmp_path}/copy.db", run=str(run.id)))
+    assert "How much, for questions like these?" in shown
 
 
 # A run
@@ -100,7 +102,6 @@ def test_a_run_that_is_worse_answers_two_questions(open_page: Open, seeded: Seed
     assert "3 of 29 cases that had passed in 10 nights failed in at least 6 of 7 trials." in shown
     assert "How much worse for questions like these?" in shown
     assert "points" in next(metric.value for metric in at.metric if metric.label == "Difference")
-    assert "How much, for" not in shown
     assert "likeliest cause first:] **mem0ai 2.1.0 → 2.2.1" in shown
     links = [link.proto.query_string for link in at.get("page_link") if "case=" in link.proto.query_string]
     assert [f"case={case}" in link for case, link in zip(sorted(seeded.world.broken), links, strict=True)]

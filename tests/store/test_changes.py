@@ -83,6 +83,28 @@ def test_every_kind():
     assert git_range(found.git) == "11111111..22222222"
 
 
+@pytest.mark.parametrize(
+    ("pinned", "left"),
+    [
+        ({"package": ("mem0ai==1.0.3", "mem0ai==2.2.1")}, []),
+        ({"with": (["x==1", "y==3"], ["x==2", "y==3"])}, []),
+        ({"package": ("mem0ai==1.0.3", "mem0ai==2.2.0")}, ["package"]),
+        ({"package": (None, "mem0ai==2.2.1")}, ["package"]),
+        ({"with": (["x==1"], ["x==2", "z[more]"])}, ["with"]),
+    ],
+)
+def test_a_release_is_told_once(pinned, left):
+    """A configured release that moved is its package that moved; what the packages do not explain stays."""
+    old, new = (
+        {"packages": packages, "config": {key: values[side] for key, values in pinned.items()}}
+        for side, packages in enumerate([{"mem0ai": "1.0.3", "x": "1"}, {"mem0ai": "2.2.1", "x": "2"}])
+    )
+    found = changes(old, new)
+    assert told(found.packages.moved) == [("mem0ai", "1.0.3", "2.2.1"), ("x", "1", "2")]
+    assert [change.name for change in found.configuration] == left
+    assert len(found.suspects) == 2 + len(left)
+
+
 def test_the_order_of_suspects():
     """The backend's own package comes first, then what it tells of itself and requires, then models and
     prompts, then the rest; a version told twice stands there once."""
@@ -223,6 +245,24 @@ def test_another_version_of_the_suite(db, seed, nights):
     changed = seed.run(seed.suite(cases={"a": "2"}), [], cases=["a"], day=4, meta={"night": "3"}, **given)
     found = queries.changes_between(db, nights[3], changed).changes
     assert told(found.suspects) == [("suite", "golden a1-b1-c1-d1", "golden a2"), ("scorer", "1", "2")]
+
+
+def test_runs_of_two_suites(db, seed, nights):
+    """That two runs were asked other questions is no change, and explains nothing."""
+    content = {"packages": {"mem0ai": "1.3", "numpy": "2.3"}}
+    given = {"environment_id": writes.register_environment(db, content), "meta": {"night": "3"}}
+    other = seed.run(seed.suite("smoke"), ["a"], day=4, **given)
+    found = queries.changes_between(db, nights[3], other)
+    assert not found.is_of_one_suite
+    assert told(found.changes.suspects) == [("numpy", "2.2", "2.3")]
+
+
+def test_cases_that_turned(db, seed):
+    """A case turned where both runs asked the same and judged it; an edited one is another case."""
+    first = seed.run(seed.suite(), ["a", "b", "c"], day=1)
+    second = seed.run(seed.suite(cases={"a": "1", "b": "1", "c": "2", "d": "1"}), ["a", "d"], day=2)
+    assert queries.turned_between(db, first, second) == (["b"], ["d"])
+    assert queries.turned_between(db, second, first) == (["d"], ["b"])
 
 
 def test_good_runs_speak_for_what_moved(db, nights):
