@@ -136,12 +136,16 @@ def described(scope: Scope, memory: Memory) -> dict[str, Any]:
     return {**memory.metadata, **{name: value for name, value in known.items() if value is not None}}
 
 
+class NotInTime(BackendError):
+    """What was waited for did not come."""
+
+
 def wait_until(found: Callable[[], bool], what: str, timeout_s: float = SETTLE_TIMEOUT_S) -> None:
-    """Return once it is found, asked again with growing pauses of at most 1 s. Raises `BackendError`."""
+    """Return once it is found, asked again with growing pauses of at most 1 s. Raises `NotInTime`."""
     deadline, pause = time.monotonic() + timeout_s, 0.05
     while not found():
         if time.monotonic() + pause > deadline:
-            raise BackendError(f"{what} is not to be found after {timeout_s:g} s")
+            raise NotInTime(f"{what} is not to be found after {timeout_s:g} s")
         time.sleep(pause)
         pause = min(2 * pause, 1.0)
 

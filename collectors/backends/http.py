@@ -18,6 +18,7 @@ from uuid import uuid4
 from collectors.backend import Backend, BackendConfig, BackendError, Hit, Recall, Usage, undeclared
 from collectors.backends.base import (
     ID_KEY,
+    NotInTime,
     described,
     refuse_foreign,
     refuse_strangers,
@@ -322,9 +323,7 @@ class Http(Backend):
                 "a bystander",
                 BYSTANDER_TIMEOUT_S,
             )
-        except BackendError as error:
-            if error.permanent:
-                raise
+        except NotInTime:
             return False
         return True
 

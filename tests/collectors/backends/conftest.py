@@ -11,7 +11,11 @@ import pytest
 
 from collectors.backend import Backend, BackendConfig, BackendError, open_backend
 from collectors.suite import Scope
+from tests.collectors.backends.memory_server import opened_as, server
 from tests.collectors.backends.systems import SYSTEMS, System
+
+__all__ = ["opened_as", "server"]
+"""Fixtures that stand beside what they open."""
 
 CHANGES = frozenset({"amend", "forget", "forget_user", "ids", "metadata", "deterministic"})
 EMBEDDED = ("keyword", "dense", "hybrid", "everything")
@@ -87,8 +91,8 @@ def _embedded() -> Iterator[Any]:
 def _systems(test: str) -> Iterator[Any]:
     for system in SYSTEMS:
         marks = [] if system.quick else [pytest.mark.backends]
-        if reason := system.deviates.get(test):
-            marks.append(pytest.mark.xfail(reason=reason, strict=True))
+        if fault := system.deviates.get(test):
+            marks.append(pytest.mark.xfail(reason=fault.why, raises=fault.raises, strict=True))
         if system.in_memory:
             yield pytest.param((system, False), id=f"{system.name}-memory", marks=marks)
         if system.on_disk and (test in ON_DISK or not system.in_memory):

@@ -18,6 +18,8 @@ from itertools import count
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+import pytest
+
 from collectors.backend import Backend, BackendConfig, open_backend
 from collectors.suite import Memory, Scope
 
@@ -329,20 +331,22 @@ OTHERWISE: dict[str, Any] = {
 }
 
 
-def served() -> Iterator[MemoryServer]:
-    """For a fixture: a server, stopped at the end."""
+def configured(server: MemoryServer, options: Mapping[str, Any]) -> Backend:
+    return open_backend(BackendConfig("ours", "http", {"url": server.url, **options}))
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryServer]:
+    """One for a test, stopped at its end."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     server = MemoryServer()
     yield server
     server.stop()
 
 
-def configured(server: MemoryServer, options: Mapping[str, Any]) -> Backend:
-    return open_backend(BackendConfig("ours", "http", {"url": server.url, **options}))
-
-
-def opening(server: MemoryServer) -> Iterator[Callable[..., Backend]]:
-    """For a fixture: opens backends on the server, their first reset behind them, so that requests can be
-    counted."""
+@pytest.fixture
+def opened_as(server: MemoryServer) -> Iterator[Callable[..., Backend]]:
+    """Opens backends on the server, their first reset behind them, so that requests can be counted."""
     backends: list[Backend] = []
 
     def open(**options: Any) -> Backend:

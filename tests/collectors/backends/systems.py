@@ -10,13 +10,21 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from collectors.backend import BackendConfig, Isolation
+from collectors.backend import BackendConfig, BackendError, Isolation
 
 KEEPS = frozenset({"forget", "count", "ids", "metadata"})
 OWN = KEEPS | {"amend", "forget_user"}
 CHANGES = OWN | {"deterministic"}
+
+
+class Fault(NamedTuple):
+    """What a *backend* does wrong, and how a test of the contract fails by it: an answer that is not what it
+    should be, or an error of the backend's."""
+
+    why: str
+    raises: type[Exception] = AssertionError
 
 
 @dataclass(frozen=True)
@@ -33,7 +41,7 @@ class System:
     quick: bool = False
     in_memory: bool = True
     on_disk: bool = True
-    deviates: Mapping[str, str] = field(default_factory=dict)
+    deviates: Mapping[str, Fault] = field(default_factory=dict)
 
     def config(self, directory: Path | None = None) -> BackendConfig:
         return BackendConfig(self.name, self.type, self.options, "wordllama", directory, self.isolation)
@@ -41,9 +49,9 @@ class System:
 
 LOADS_EXTENSIONS = "" if hasattr(sqlite3.Connection, "enable_load_extension") else "/usr/bin/python3"
 """A Python whose sqlite3 does, where this one's does not."""
-WIPES = "delete_all(user_id=...) empties the store of every user"
-LOSES = "update drops the metadata"
-REFUSES = "the documented filter by several values is an error over Qdrant"
+WIPES = Fault("delete_all(user_id=...) empties the store of every user")
+LOSES = Fault("update drops the metadata")
+REFUSES = Fault("the documented filter by several values is an error over Qdrant", BackendError)
 DEVIATES = {
     **dict.fromkeys(
         ("test_forgets_a_user", "test_counts_by_index", "test_takes_any_user_and_session"),
@@ -57,8 +65,8 @@ DEVIATES = {
 
 def _mem0(release: str, *, quick: bool = False) -> System:
     faults = {
-        test: why
-        for test, (why, first, last) in DEVIATES.items()
+        test: fault
+        for test, (fault, first, last) in DEVIATES.items()
         if _order(first) <= _order(release) <= _order(last)
     }
     isolation = Isolation(f"mem0ai=={release}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,21 +25,7 @@ from tests.collectors.backends.memory_server import (
     MemoryServer,
     Reply,
     configured,
-    opening,
-    served,
 )
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryServer]:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    yield from served()
-
-
-@pytest.fixture
-def opened_as(server: MemoryServer) -> Iterator[Callable[..., Backend]]:
-    yield from opening(server)
-
 
 WAYS = {"more": MORE, "otherwise": OTHERWISE}
 
@@ -307,6 +294,78 @@ class TestOnlyOurOwn:
         server.asked.clear()
         backend.reset(BOX)
         assert server.paths() == ["/reset"]
+
+    @pytest.mark.parametrize("failing", ["/search", "/reset"])
+    @pytest.mark.parametrize("status", [500, 401])
+    def test_no_bystander_is_left_by_a_reset_that_failed(
+        self, server: MemoryServer, failing: str, status: int
+    ) -> None:
+        """Whatever stops the first reset, it goes at once, or where the server cannot, with the next try."""
+        backend = configured(server, {})
+        broken = iter([Reply(status)])
+        server.script = lambda asked: next(broken, None) if asked.path == failing else None
+        with pytest.raises(BackendError, match=f"HTTP {status}") as raised:
+            backend.reset(BOX)
+        assert raised.value.permanent == (status == 401)
+        assert server.rows == []
+        down = iter([Reply(503)] * 2)
+        server.script = lambda asked: next(down, None) if asked.path == "/reset" else None
+        with pytest.raises(BackendError, match="HTTP 503"):
+            backend.reset(BOX)
+        assert len(server.rows) == 1
+        backend.reset(BOX)
+        assert server.rows == []
+
+    def test_a_lost_answer_leaves_no_bystander(self, server: MemoryServer) -> None:
+        """One that was stored though its answer never came goes with the next try."""
+        backend = configured(server, {})
+
+        def stored(asked: Asked) -> Reply:
+            server.script = lambda asked: None
+            server.answer(asked)
+            return Reply(dropped=True)
+
+        server.script = stored
+        with pytest.raises(BackendError, match="remember by POST /add"):
+            backend.reset(BOX)
+        assert len(server.rows) == 1
+        backend.reset(BOX)
+        assert server.rows == []
+
+    @pytest.mark.parametrize("way", [{"capabilities": ["ids"]}, {"capabilities": ["metadata"]}, OTHERWISE])
+    def test_what_others_planted_is_not_reset(self, server: MemoryServer, way: dict[str, Any]) -> None:
+        """Where rows of ours can be told by their hits, one that is not stops the reset, for good."""
+        theirs = {"id": "1", "text": "A lantern.", "metadata": {}, "content": "A lantern.", "attributes": {}}
+        user = f"{BOX.namespace}/anna"
+        server.answer(Asked("POST", "/add", {}, {}, {**theirs, "user_id": user}))
+        server.answer(Asked("POST", f"/v2/{BOX.namespace}/users/anna/memories", {}, {}, [theirs]))
+        there = list(server.rows)
+        backend = configured(server, way)
+        with pytest.raises(BackendError, match="1 memories in it are not memtrend's") as raised:
+            backend.reset(BOX)
+        assert raised.value.permanent
+        assert server.rows == there
+
+    def test_nor_by_the_first_memory_of_a_user(self, server: MemoryServer) -> None:
+        """A user that is planted after the reset is emptied then, and looked at before."""
+        backend = configured(server, {"capabilities": ["ids"]})
+        backend.reset(Scope(BOX.namespace))
+        server.answer(Asked("POST", "/add", {}, {}, {**_anybody(), "user_id": f"{BOX.namespace}/anna"}))
+        with pytest.raises(BackendError, match="1 memories in it are not memtrend's"):
+            backend.remember(BOX, [PIANO])
+        assert [row.text for row in server.rows] == ["Somebody's."]
+
+    @pytest.mark.parametrize("way", [{"capabilities": ["ids"]}, {"capabilities": ["metadata"]}, OTHERWISE])
+    def test_what_an_earlier_process_planted_is_reset(
+        self, server: MemoryServer, way: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It bears memtrend's mark, so it goes."""
+        earlier = configured(server, way)
+        earlier.reset(BOX)
+        earlier.remember(BOX, [PIANO])
+        monkeypatch.setattr(adapter, "_known", defaultdict(adapter._Known))
+        configured(server, way).reset(BOX)
+        assert server.rows == []
 
     @pytest.mark.parametrize("verb", ["remember", "amend", "forget", "forget_user"])
     def test_nothing_is_changed_elsewhere(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -29,20 +29,7 @@ from tests.collectors.backends.memory_server import (
     MemoryServer,
     Reply,
     configured,
-    opening,
-    served,
 )
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[MemoryServer]:
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    yield from served()
-
-
-@pytest.fixture
-def opened_as(server: MemoryServer) -> Iterator[Callable[..., Backend]]:
-    yield from opening(server)
 
 
 class TestManners:
@@ -341,6 +328,9 @@ class TestSecrets:
             {"headers": {"X-Api-Key": KEY}},
             {"headers": {"Authorization": f"Token {KEY}"}},
             {"requests": {"recall": {"headers": {"X-Api-Key": KEY}}}},
+            {"headers": {"Cookie": f"sid={KEY}; theme=dark"}},
+            {"headers": {"Cookie": f"theme=dark;sid={KEY}"}},
+            {"headers": {"Authorization": f'Digest username="anna", response="{KEY}", qop=auth'}},
         ],
     )
     @pytest.mark.parametrize(

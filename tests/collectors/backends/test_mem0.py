@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,10 +27,17 @@ from collectors.backends.mem0 import Mem0
 from collectors.backends.mem0_releases import bm25_encoder, vendor
 from collectors.embedding import TextEmbedder
 from collectors.suite import Memory, Scope
+from tests.collectors.backends.boxes import answering
 from tests.collectors.backends.scripted_llm import KEY as SECRET
 from tests.collectors.backends.scripted_llm import ScriptedLlm, speaking
 
 BOX = Scope("memtrend-test-1", "anna")
+QDRANT = {
+    "/collections": '{"result": {"collections": []}}',
+    "/collections/memtrend": '{"result": true}',
+    "/collections/memtrend/index?wait=true": '{"result": {"operation_id": 0, "status": "completed"}}',
+}
+"""What a Qdrant server says to whoever makes a collection."""
 
 if find_spec("mem0") is None:
     pytest.skip("make install EXTRAS=mem0", allow_module_level=True)
@@ -151,6 +159,27 @@ class TestOptions:
         assert backend.capabilities == {"amend", "forget", "count", "durable", "ids", "metadata"}
         with pytest.raises(BackendError, match="does not declare 'forget_user'"):
             backend.forget_user(BOX)
+
+    def test_a_graph_of_its_own_is_wiped_of_no_user(
+        self, open_mem0: Callable[..., Mem0], tmp_path: Path
+    ) -> None:
+        """A graph that memtrend did not make may hold the same user's own, and some forget everybody's."""
+        graph = {"provider": "kuzu", "config": {"db": str(tmp_path / "graph")}}
+        backend = open_mem0(config={"graph_store": graph})
+        assert backend.capabilities == {"amend", "forget", "count", "durable", "ids", "metadata"}
+
+    def test_a_server_tells_its_version(
+        self, open_mem0: Callable[..., Mem0], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Over a Qdrant server that one's version decides, too, and is told beside the client's."""
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        near = version("qdrant-client").rpartition(".")[0] + ".77"  # the client warns of others
+        title = '{"title": "qdrant - vector search engine", "version": "%s"}'
+        with answering(200, {**QDRANT, "/": title % near}) as (url, _):
+            store = {"url": url, "collection_name": "memtrend", "embedding_model_dims": 256}
+            backend = open_mem0(config={"vector_store": {"provider": "qdrant", "config": store}})
+            assert backend.versions()["qdrant"] == near
+        assert "qdrant" not in open_mem0().versions()
 
 
 class TestStore:
