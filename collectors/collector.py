@@ -311,8 +311,11 @@ class Collector:
 
 
 def _level(done: Done) -> str:
-    stopped = done.problem == NOT_BEGUN or (done.outcome and done.outcome.status == "interrupted")
-    return "warning" if stopped else "error"
+    """What a person stopped is no problem; what lost its lease may be one."""
+    outcome = done.outcome
+    if done.problem == NOT_BEGUN or (outcome and outcome.reason in ("stopped", "cancelled")):
+        return "info"
+    return "warning" if outcome and outcome.status == "interrupted" else "error"
 
 
 def _unanswered(done: Done) -> str | None:

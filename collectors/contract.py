@@ -342,17 +342,20 @@ CONTRACT = (
     Check(
         "users",
         _apart({"user": "anna"}, {"user": "bruno"}, {"user": "anna"}),
-        "Filter by scope.user; a harness: take `user` in write and search.",
+        "Return nothing of another user. It is scope.user; in a class of three methods `user` of write and "
+        "search; over http `user_id` of both requests.",
     ),
     Check(
         "domains",
         _apart({"domain": "work"}, {"domain": "home"}, {"domains": ("work",)}),
-        "Filter by scope.domains where there are any; a harness: take `domains` in search.",
+        "Where domains are asked for, return nothing of another one. They are scope.domains; in a class of "
+        "three methods `domains` of search; over http `domains` of the search request.",
     ),
     Check(
         "sessions",
         _apart({"session": "monday"}, {"session": "friday"}, {"session": "monday"}),
-        "Filter by scope.session where it is not None.",
+        "Where a session is asked for, return nothing of another one. It is scope.session; in a class of "
+        "three methods `session` of write and search; over http `session_id` of both requests.",
     ),
     Check("forgets", _forgets, "forget must remove exactly the ids given, from every index."),
     Check("amends", _amends, "amend must replace the text in every index."),

@@ -28,6 +28,9 @@ from store.settings import Settings, SettingsError
 STALE = timedelta(seconds=30)
 LOW_DISK_GB = 1.0
 CLOSING = "close() must give back what was opened, and not raise."
+REMEDIES = ("make install EXTRAS=", "package = ")
+"""What an error holds that says itself what to do about it."""
+UNMADE = "cannot make an environment"
 OURS = ("store", "collectors", "dashboard")
 
 
@@ -56,17 +59,29 @@ def check_backend(settings: Settings, name: str) -> list[CheckResult]:
     return [*found, *_control(settings, name)]
 
 
-def _guarded(name: str, check: Callable[[], Iterable[CheckResult]], advice: str = "") -> list[CheckResult]:
+Advice = Callable[[Exception], str]
+Checking = Callable[[], Iterable[CheckResult]]
+
+
+def _guarded(name: str, check: Checking, advice: Advice = lambda error: "") -> list[CheckResult]:
     try:
         return list(check())
     except Exception as error:  # noqa: BLE001  a doctor reports what it meets, whatever it is
-        return [CheckResult(name, False, describe(error), advice)]
+        return [CheckResult(name, False, describe(error), advice(error))]
 
 
-def _advice(name: str) -> str:
-    return (
-        f"mend [backends.{name}] in memtrend.toml, or what it names; memtrend backend types lists the types"
-    )
+def _advice(section: str) -> Advice:
+    """What to do where the backend cannot be opened; "" where the error says that itself."""
+
+    def advice(error: Exception) -> str:
+        said = str(error)
+        if any(remedy in said for remedy in REMEDIES):
+            return ""
+        if said.startswith(UNMADE):
+            return f"mend package, with or python of the release in [backends.{section}]"
+        return f"mend [backends.{section}] in memtrend.toml, or what it names"
+
+    return advice
 
 
 def _shadowed() -> Iterator[CheckResult]:
@@ -165,7 +180,8 @@ def _control(settings: Settings, name: str) -> list[CheckResult]:
 
 def _broken_or_not(settings: Settings, config: BackendConfig, section: str, more: str) -> list[CheckResult]:
     """Adapter checks as one line. `section`: where the backend is configured."""
-    found = _guarded(config.name, lambda: _undisturbed(settings, config, deep=False), _advice(section))
+    advice = _advice(section)
+    found = _guarded(config.name, lambda: _undisturbed(settings, config, deep=False), advice)
     if found == [_in_use(config.name)]:
         return found
     bad = next((check for check in found if not check.ok), None)
@@ -201,7 +217,7 @@ def _examined(settings: Settings, config: BackendConfig, *, deep: bool) -> list[
         checks = adapter_checks(backend, box)
         whole = all(check.ok for check in checks)
         report = contract_report(backend, box) if deep and whole else []
-        return [*checks, *report, *_guarded("close", lambda: _closed(backend), CLOSING)]
+        return [*checks, *report, *_guarded("close", lambda: _closed(backend), lambda error: CLOSING)]
     finally:
         line.close()
 

@@ -11,7 +11,8 @@ from store.errors import StoreError
 
 CONFIG = """\
 # memtrend's configuration. Every key can be overridden by an environment variable: [limits] timeout is
-# MEMTREND_LIMITS__TIMEOUT. A secret KEY may stand in a file instead: KEY_file = "/run/secrets/...".
+# MEMTREND_LIMITS__TIMEOUT. Secrets stand elsewhere: those of a backend or embedder as "${env:NAME}" or
+# "${file:/run/secrets/NAME}", that of database.url by url_file = "/run/secrets/...".
 
 embedder = "wordllama"        # or "minilm" (make install EXTRAS=minilm), or an OpenAI-compatible endpoint:
 # embedder = { url = "http://127.0.0.1:11434/v1", model = "nomic-embed-text" }
@@ -40,6 +41,10 @@ type = "everything"
 # infer = false
 # config = { }                # the vendor's own configuration, verbatim; secrets as "${env:NAME}"
 
+# [backends.mem0-next]        # a release in an environment of its own: make install EXTRAS=isolated
+# type = "mem0"
+# package = "mem0ai==2.2.1"
+
 # [backends.ours]             # a memory of your own: memtrend init --backend ours, then fill it in
 # type = "ours:Ours"
 
@@ -67,16 +72,24 @@ CASES = r"""{"id": "standup-moved-to-half-past", "tags": ["supersession"], "writ
 ADAPTER = '''\
 """{name}, as memtrend sees it. Configure it as: type = "{module}:{cls}"; check it: memtrend doctor {name}"""
 
+import re
+
 
 class {cls}:
     def __init__(self):
         self.held = []  # connect to your memory here
 
-    def write(self, text, *, user):
-        self.held.append((user, text))
+    def write(self, text, *, user, domain, session):
+        self.held.append((user, domain, session, text))
 
-    def search(self, query, k, *, user):  # best first: texts, (text, score), dicts
-        return [text for owner, text in self.held if owner == user][:k]
+    def search(self, query, k, *, user, domains, session):  # best first: texts, (text, score), dicts
+        asked = set(re.findall(r"\\w+", query.lower()))
+        found = [
+            (text, len(asked.intersection(re.findall(r"\\w+", text.lower()))))
+            for owner, domain, said_in, text in self.held
+            if owner == user and (not domains or domain in domains) and session in (None, said_in)
+        ]
+        return sorted(found, key=lambda hit: -hit[1])[:k]
 
     def count(self):
         return len(self.held)

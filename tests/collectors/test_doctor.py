@@ -134,7 +134,7 @@ def test_shadowed(folder, name):
     ("type", "options", "detail", "advice"),
     [
         ("Broken", {}, "the server says: unknown key", "mend [backends.ours] in memtrend.toml"),
-        ("Missing", {}, "has no 'Missing'", "memtrend backend types lists"),
+        ("Missing", {}, "has no 'Missing'", "mend [backends.ours] in memtrend.toml"),
         ("Shelf", {"speed": 3}, "cannot be made with options speed", "mend [backends.ours]"),
         ("Garbage", {"word": '""'}, "recall: ", "each a Hit with id and text"),
         ("Hanging", {"word": '""'}, "recall: no answer within 0.5 s", "each a Hit with id and text"),
@@ -149,6 +149,25 @@ def test_broken_backend(folder, type, options, detail, advice):
     assert check.name == "backend ours"
     assert detail in check.detail
     assert advice in check.advice
+
+
+@pytest.mark.parametrize(
+    ("section", "detail", "advice"),
+    [
+        ('type = "mem1"', "x.type: unknown name; known: chroma, ", "mend the keys named above"),
+        ('type = "chroma"', 'package = "chromadb', ""),
+        ('type = "mem0"\npackage = "six==1.17.0"\npython = "/no/such/python"', "cannot make an environment",
+         "mend package, with or python of the release in [backends.x]"),
+        ('type = "not_there:Memory"', "not_there", "mend [backends.x] in memtrend.toml, or what it names"),
+    ],
+)  # fmt: skip
+def test_advice_fits_the_error(folder, section, detail, advice):
+    """The types are listed for one that is not known; what says itself what to do gets no other advice."""
+    config = CONFIG.replace("timeout = 0.5", "timeout = 60")
+    (folder / "memtrend.toml").write_text(f"{config}\n[backends.x]\n{section}\n")
+    (check,) = bad()
+    assert detail in check.detail
+    assert check.advice == advice
 
 
 def test_slow_backend(folder):
