@@ -16,8 +16,6 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from pydantic import SecretStr
-
 from collectors import envs, leash
 from collectors.backend import (
     Backend,
@@ -31,6 +29,7 @@ from collectors.backend import (
     undeclared,
 )
 from collectors.backends import worker
+from collectors.backends.base import revealed
 from collectors.backends.handed import SERVED
 from collectors.leashed import Leashed
 from collectors.packages import project
@@ -175,7 +174,7 @@ class Isolated(Backend):
             "protocol": PROTOCOL,
             "name": self._config.name,
             "type": self._config.type,
-            "options": _revealed(self._config.options),
+            "options": revealed(self._config.options),
             "embedder": {SERVED: {"url": server.url, "token": server.token}},
             "directory": str(directory) if directory else None,
             "scratch": str(self._scratch),
@@ -231,12 +230,19 @@ class Isolated(Backend):
         """Once; `how` is what a later call is told."""
         self._over = self._over or how
         if self._leashed:
+            process = self._leashed.process
+            if grace_s:  # at the end of its pipe a worker leaves; one that does not read it would keep us
+                _close(process.stdin)
             self._leashed.end(grace_s)
             self._printed.finish()
-            for pipe in (self._leashed.process.stdin, self._leashed.process.stdout):
-                with suppress(OSError, ValueError):  # what was not sent is lost with the worker
-                    _pipe(pipe).close()
+            _close(process.stdin)
+            _close(process.stdout)
         self._held.close()
+
+
+def _close(pipe: IO[bytes] | None) -> None:
+    with suppress(OSError, ValueError):  # what was not sent is lost with the worker
+        _pipe(pipe).close()
 
 
 def _is_told(name: str, local: bool) -> bool:
@@ -266,12 +272,3 @@ def _beside(type: str) -> list[str]:
         if (folder / f"{top}.py").is_file() or (folder / top).is_dir():
             return [] if {"site-packages", "dist-packages"} & {*folder.parts} else [str(folder)]
     return []
-
-
-def _revealed(value: Any) -> Any:
-    """With secrets in the clear: they go to the adapter over a pipe, and nowhere else."""
-    if isinstance(value, SecretStr):
-        return value.get_secret_value()
-    if isinstance(value, Mapping):
-        return {name: _revealed(inner) for name, inner in value.items()}
-    return [_revealed(inner) for inner in value] if isinstance(value, list | tuple) else value

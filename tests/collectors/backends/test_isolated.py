@@ -507,9 +507,11 @@ class TestAtTheCommandLine:
     def test_environments_are_listed_made_and_removed(self, tmp_path: Path, ask: Callable[..., Any]) -> None:
         """`backend envs` says which there are, makes those of the configuration, removes the old ones."""
         folder = self.project(tmp_path, "keyword")
-        assert json.loads(ask(folder, "backend", "envs", "--json").stdout) == {
+        nothing = json.loads(ask(folder, "backend", "envs", "--json").stdout)
+        assert nothing == {
             "environments": [],
             "removed": [],
+            "failed": [],
         }
         [made] = json.loads(ask(folder, "backend", "envs", "--make", "--json").stdout)["environments"]
         assert (made["package"], made["with"], made["locked"], made["in_use"]) == (
