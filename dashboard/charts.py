@@ -122,9 +122,11 @@ def each(lines: Sequence[Line], metric: str, window: Window, marks: Sequence[Tic
     controls = {line.control: line for line in lines if line.control}
     own = [line._replace(bold=True, band=True) for line in lines if not line.control]
     panels = [[line, *filter(None, [controls.get(line.name)])] for line in own]
-    layout = stacked([PANEL] * len(panels))
+    layout, spans = (
+        stacked([PANEL] * len(panels)),
+        axes.same_span(metric, [_drawn(p, metric) for p in panels]),
+    )
     figure = new_figure(window, layout.height)
-    spans = axes.same_span(metric, [_drawn(drawn, metric) for drawn in panels])
     for number, (drawn, axis) in enumerate(zip(panels, spans, strict=True), start=1):
         add_axis(figure, number, layout.domains[number - 1], axis, window.theme)
         for line in reversed(drawn):
@@ -410,17 +412,10 @@ def _add_floors(
         text = f"floor: {safe(name)} {words.bare(metric, value)}"
         annotate(figure, text, window.theme, x=0, y=value * factor, xanchor="left", xshift=6, yshift=8)
     if len(inside) < len(floors):
-        annotate(
-            figure,
-            _outside(metric, floors, axis),
-            window.theme,
-            x=0,
-            y=axis.low,
-            xanchor="left",
-            xshift=6,
-            yshift=9,
-            bgcolor=window.theme.background,  # a mark's line may pass below it
-        )
+        annotate(  # a mark's line may pass below it
+            figure, _outside(metric, floors, axis), window.theme, x=0, y=axis.low, xanchor="left", xshift=6,
+            yshift=9, bgcolor=window.theme.background,
+        )  # fmt: skip
 
 
 def _outside(metric: str, floors: Mapping[str, float], axis: Axis) -> str:
