@@ -58,7 +58,7 @@ def environments(
     json: Json = False,
 ) -> None:
     """The environments that releases run in, each in a folder of its NAME within `environments.directory`, by
-    default ~/.cache/memtrend/envs. Its lock is "tested": installed by hash, as memtrend was tested; or
+    default ~/.cache/memtrend/envs. Its lock is "tested": the one that memtrend brings, by hash; or
     "resolved": uv chose the packages, and lock.txt in the folder keeps them. What is in use is never
     removed."""
     from collectors import envs, tables

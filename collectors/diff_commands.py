@@ -39,10 +39,10 @@ def diff(
             turned = queries.turn(db, suite, backend) if before is None else None
             pair = (before, after, ()) if turned is None else turned
             found = queries.changes_between(db, *pair)
-            turned = _turned(db, found)
+            cases = _turned(db, found)
         except queries.NothingToCompare as error:
             raise Refused(str(error), NO_ANSWER) from None
-    print_json(_document(found, turned)) if json else typer.echo("\n".join(_lines(found, turned)))
+    print_json(_document(found, cases)) if json else typer.echo("\n".join(_lines(found, cases)))
 
 
 def _turned(db: Database, found: RunChanges) -> Turned | None:

@@ -149,7 +149,7 @@ def _versions(changes: Iterable[Change], side: str) -> set[str]:
     return {f"{one.name}=={getattr(one, side)}" for one in changes if one.kind == "packages"}
 
 
-def _is_pinned(change: Change, moved: Mapping[str, Collection[str]]) -> bool:
+def _is_pinned(change: Change, moved: Mapping[str, set[str]]) -> bool:
     """Whether a release was configured and nothing but its packages, which are told themselves, changed."""
     if change.path not in PINS or None in (change.old, change.new):
         return False

@@ -35,10 +35,8 @@ def changes_between(db: Database, before: int, after: int, good: Collection[int]
     old, new = _known(db, before), _known(db, after)
     in_order = sorted((_known(db, run_id) for run_id in good), key=lambda row: (row.started_at, row.id))
     harmless = moved_among(side(db, row) for row in in_order)
-    sides = [side(db, row) for row in (old, new)]
-    if old.suite != new.suite:
-        sides = [{**one, "suite": None} for one in sides]
-    found = changes(*sides, _marks_between(db, old, new), harmless)
+    asked = {} if old.suite == new.suite else {"suite": None}
+    found = changes(side(db, old) | asked, side(db, new) | asked, _marks_between(db, old, new), harmless)
     return RunChanges(old, new, found)
 
 

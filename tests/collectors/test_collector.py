@@ -14,8 +14,10 @@ import pytest
 import sqlalchemy as sa
 
 from collectors import cli
-from collectors.collector import POLL_S, Collector, collect
+from collectors.collector import POLL_S, Collector, _level, collect
 from collectors.configured import configured
+from collectors.pairs import Done, Pair
+from collectors.plans import RunOutcome
 from collectors.process import Stop
 from collectors.pulse import BEAT_S, NAME, TTL_S, CollectorBusy, Pulse
 from collectors.reload import SettingsFile
@@ -523,6 +525,20 @@ def results(db, run_id):
     query = sa.select(m.case.c.name, m.case_result.c.id).join(m.case, m.case.c.id == m.case_result.c.case_id)
     with db.read() as connection:
         return [tuple(row) for row in connection.execute(query.where(m.case_result.c.run_id == run_id))]
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "level"),
+    [
+        ("interrupted", "stopped", "info"),
+        ("interrupted", "cancelled", "info"),
+        ("interrupted", "the lease was lost", "warning"),
+        ("invalid", "5 of 5 answers were errors", "error"),
+    ],
+)
+def test_a_stop_is_no_problem(status, reason, level):
+    """A run that a person stopped is told among the events, and is none of the problems that pages count."""
+    assert _level(Done(Pair("mine", "slow"), RunOutcome(1, status, reason), reason)) == level
 
 
 def test_a_backend_that_hangs_does_not_hold_the_collector(slow_home, db):
