@@ -24,9 +24,9 @@ import numpy as np
 from collectors.backend import BackendError
 from collectors.embedding import Embedder, embedder_versions, open_embedder
 
-KEPT = 20_000
-"""Vectors kept of an embedder: 20 MB of wordllama's."""
-LARGEST = 64 * 2**20
+KEPT = 32 * 2**20
+"""Bytes of vectors kept of an embedder: 32,000 of wordllama's, 2,700 of one with 3,072 dimensions."""
+LARGEST = 256 * 2**20
 """Bytes of a request."""
 
 
@@ -37,7 +37,7 @@ class EmbeddingServer:
         self.spec, self.token = spec, secrets.token_urlsafe(24)
         self._http = _Http(("127.0.0.1", 0), _Handler)
         self._http.serving = self
-        threading.Thread(target=self._http.serve_forever, args=(0.1,), daemon=True).start()
+        threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True).start()
 
     @property
     def url(self) -> str:
@@ -117,7 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not 0 < length <= LARGEST:
             self.close_connection = True
             raise ValueError(f"a body of 1 to {LARGEST} bytes is expected")
-        body = json.loads(self.rfile.read(length))
+        body = json.loads(self.rfile.read(length).decode("utf-8", "surrogatepass"))
         if not isinstance(body, dict):
             raise ValueError("the body must be an object")
         return body
@@ -167,6 +167,7 @@ class _Kept:
     def __init__(self, embedder: Embedder) -> None:
         self._embedder, self._lock = embedder, threading.Lock()
         self._vectors: OrderedDict[bytes, np.ndarray] = OrderedDict()
+        self._bytes = 0
 
     def embed(self, texts: Sequence[str]) -> list[np.ndarray]:
         keys = [sha256(text.encode("utf-8", "surrogatepass")).digest() for text in texts]
@@ -181,10 +182,12 @@ class _Kept:
     def _keep(self, vectors: Mapping[bytes, np.ndarray]) -> None:
         with self._lock:
             for key, vector in vectors.items():
-                self._vectors[key] = vector
+                if key not in self._vectors:
+                    self._vectors[key] = vector.copy()  # a row alone would keep all of its batch
+                    self._bytes += vector.nbytes
                 self._vectors.move_to_end(key)
-            while len(self._vectors) > KEPT:
-                self._vectors.popitem(last=False)
+            while self._bytes > KEPT:
+                self._bytes -= self._vectors.popitem(last=False)[1].nbytes
 
 
 _all_kept: dict[int, _Kept] = {}

@@ -37,16 +37,20 @@ class Fence:
         for name in PROXIES:  # one on this machine would lead out of it
             os.environ.pop(name, None)
             os.environ.pop(name.upper(), None)
-        looked_up = socket.getaddrinfo
+        for name in ("getaddrinfo", "gethostbyname", "gethostbyname_ex"):
+            self._guard_look_up(name)
+        for name in ("connect", "connect_ex", "sendto", "sendmsg"):
+            self._guard(name)
 
-        def look_up(host: Any, *given: Any, **named: Any) -> Any:
+    def _guard_look_up(self, name: str) -> None:
+        call = getattr(socket, name)
+
+        def guarded(host: Any, *given: Any, **named: Any) -> Any:
             if not is_here(host):
                 raise self._refusal(host, socket.gaierror(socket.EAI_NONAME, _said(host)))
-            return looked_up(host, *given, **named)
+            return call(host, *given, **named)
 
-        setattr(socket, "getaddrinfo", look_up)  # noqa: B010  a stub's signature is not ours to repeat
-        for name in ("connect", "connect_ex", "sendto"):
-            self._guard(name)
+        setattr(socket, name, guarded)
 
     def _guard(self, name: str) -> None:
         call = getattr(socket.socket, name)

@@ -6,7 +6,7 @@ Stdlib only. A worker has no embedder of its own: the collector serves its one o
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from http.client import HTTPConnection, HTTPException
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -16,6 +16,8 @@ from collectors.timing import apart
 
 SERVED = "served"
 """The key under which a worker's configuration says where the collector serves the embedder, and which."""
+BATCH = 1_000_000
+"""Characters of a request."""
 TIMEOUT_S = 120.0
 
 
@@ -65,17 +67,18 @@ class _Served:
         self.deterministic, self.versions = told["deterministic"], told["versions"]
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        if not texts:
-            return []
         with apart():
-            answer = self._asked("POST", "embeddings", {"model": self._model, "input": list(texts)})
+            return [vector for batch in _batches(texts) for vector in self._vectors(batch)]
+
+    def _vectors(self, texts: Sequence[str]) -> list[list[float]]:
+        answer = self._asked("POST", "embeddings", {"model": self._model, "input": texts})
         return [entry["embedding"] for entry in sorted(answer["data"], key=lambda entry: entry["index"])]
 
     def _asked(self, method: str, what: str, body: Mapping[str, Any] | None = None) -> Any:
         # A connection for each request: threads of the vendor's may ask side by side, and loopback is cheap.
         connection = HTTPConnection(self._host, self._port, timeout=TIMEOUT_S)
         try:
-            document = json.dumps(body) if body else None
+            document = json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass") if body else None
             connection.request(method, f"{self._path}/{what}", document, self._headers)
             response = connection.getresponse()
             said = response.read()
@@ -87,3 +90,16 @@ class _Served:
             permanent = response.status < 500
             raise BackendError(f"the collector's embedder: {said[:500].decode()}", permanent=permanent)
         return json.loads(said)
+
+
+def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
+    """Of so many characters that a request stays small; a text that is longer goes alone."""
+    batch, size = list[str](), 0
+    for text in texts:
+        if batch and size + len(text) > BATCH:
+            yield batch
+            batch, size = [], 0
+        batch.append(text)
+        size += len(text)
+    if batch:
+        yield batch

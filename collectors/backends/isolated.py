@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any
 
@@ -105,11 +106,11 @@ class Isolated(Backend):
         return told
 
     def environment(self) -> Mapping[str, Any]:
-        """Of the worker."""
+        """Of the worker, and the hash of what says which files its packages were installed from."""
         packages = [self._isolation.package, *self._isolation.extra]
         names = sorted({*map(project, packages), *self.versions()})
         told: Mapping[str, Any] = self._call("environment", {"names": names})
-        return told
+        return {**told, "lock": self._lock}
 
     def journal(self) -> str:
         refused = [f"refused: {', '.join(self._refused)}"] if self._refused else []
@@ -131,6 +132,7 @@ class Isolated(Backend):
 
     def _start(self) -> None:
         env, in_use = self._held.enter_context(envs.using(self._isolation))
+        self._lock = sha256((env.path / "lock.txt").read_bytes()).hexdigest()[:12]
         self._scratch, lock = self._held.enter_context(scratch())
         self._leashed = Leashed(
             [str(env.executable), "-I", "-X", "utf8", worker.__file__],
@@ -152,6 +154,11 @@ class Isolated(Backend):
         try:
             told: dict[str, Any] = self._call("open", self._hello())
             return told
+        except BackendGone:
+            raise
+        except BackendError as error:  # what is said to be missing may be so in there alone
+            told_of = f"{error} (in the environment of {self._isolation.package})"
+            raise BackendError(told_of, permanent=error.permanent) from error
         finally:
             late.cancel()
 

@@ -87,7 +87,7 @@ def test_what_is_kept_has_a_bound(
     counting: Counting, server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The vectors not asked for longest are forgotten first."""
-    monkeypatch.setattr(embedding_server, "KEPT", 2)
+    monkeypatch.setattr(embedding_server, "KEPT", 16)  # two vectors of two
     client = handed(server)
     for text in ("a", "bb", "a", "ccc", "a", "bb"):
         client.embed([text])
@@ -169,6 +169,14 @@ def test_the_vendor_s_own_client_understands_it(server: EmbeddingServer) -> None
         pytest.raises(openai.AuthenticationError),
     ):
         client.embeddings.create(model="any", input="ferry")
+
+
+@pytest.mark.parametrize("server", ["counting"], indirect=True)
+def test_long_texts_go_in_requests_of_their_own(counting: Counting, server: EmbeddingServer) -> None:
+    """However much is to be embedded at once, no request is larger than it has to be, and none is refused."""
+    texts = ["x" * 600_000, "y" * 600_000, "\u65e5" * 3_000_000, "z"]
+    assert len(handed(server).embed(texts)) == 4
+    assert [len(asked) for asked in counting.asked] == [1, 1, 1, 1]
 
 
 def test_many_at_once(server: EmbeddingServer) -> None:

@@ -36,11 +36,14 @@ assert refused(lambda: socket.socket().connect_ex(("192.0.2.2", 80)))
 assert refused(lambda: socket.socket(socket.AF_INET6).connect(("2001:db8::1", 80, 0, 0)))
 assert refused(lambda: udp.sendto(b"x", ("192.0.2.3", 53)))
 assert refused(lambda: udp.sendto(b"x", 0, ("192.0.2.3", 53)))
+assert refused(lambda: udp.sendmsg([b"x"], [], 0, ("192.0.2.4", 53)))
+assert refused(lambda: socket.gethostbyname("by-name.example.org"))
+assert refused(lambda: socket.gethostbyname_ex("by-name.example.org"))
 assert refused(lambda: urllib.request.urlopen("https://telemetry.example.org/", timeout=5))
 assert refused(lambda: asyncio.run(asyncio.open_connection("async.example.org", 443)))
 assert fence.read() == [
-    "example.org", "192.0.2.1", "192.0.2.2", "2001:db8::1", "192.0.2.3", "telemetry.example.org",
-    "async.example.org",
+    "example.org", "192.0.2.1", "192.0.2.2", "2001:db8::1", "192.0.2.3", "192.0.2.4",
+    "by-name.example.org", "telemetry.example.org", "async.example.org",
 ]
 assert fence.read() == []
 
