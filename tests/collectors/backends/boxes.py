@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import pytest
 
 from collectors import envs
-from collectors.backend import Backend, Hit, Isolation
+from collectors.backend import Backend, BackendConfig, BackendError, Hit, Isolation, open_backend
 from collectors.suite import Memory, Scope
 
 BOX = Scope("memtrend-test-1", "anna")
@@ -47,6 +49,22 @@ scope = Scope("memtrend-test-1", "anna")
 """
 """How a script begins that opens an adapter beside its SDK, to look into both."""
 
+Open = Callable[..., Backend]
+"""Takes a directory, an embedder and the options of the section, all of which may be left out."""
+
+
+def opening(type: str, isolation: Isolation) -> Iterator[Open]:
+    """For a fixture: opens backends of this type, each in its environment, and lets go of them."""
+    opened: list[Backend] = []
+
+    def open(directory: Path | None = None, embedder: str = "wordllama", **options: Any) -> Backend:
+        opened.append(open_backend(BackendConfig("ours", type, options, embedder, directory, isolation)))
+        return opened[-1]
+
+    yield open
+    for backend in opened:
+        backend.abandon()
+
 
 def plant(backend: Backend, scope: Scope, *texts: str, **said: Any) -> None:
     backend.remember(scope, [Memory(f"m-{n}", text, **said) for n, text in enumerate(texts)])
@@ -62,6 +80,51 @@ def run_beside(isolation: Isolation, script: str, *arguments: str) -> str:
     with envs.using(isolation) as (env, _):
         command = [str(env.executable), "-I", "-c", script, *arguments]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+class Beside(NamedTuple):
+    """Somebody else on the same store. `foreign`, a script, puts a row into the box of this name in this
+    directory, made where it is not there; `left` prints how many rows each box of a directory holds."""
+
+    isolation: Isolation
+    foreign: str
+    left: str
+
+    def is_left_alone(self, open: Open, directory: Path, begun: bool) -> None:
+        """A box that memtrend did not make, or, `begun` by it, with a row of another's, is not reset."""
+        if begun:
+            backend = open(directory)
+            plant(backend, BOX, FERRY)
+            backend.close()
+        run_beside(self.isolation, self.foreign, str(directory), BOX.namespace)
+        backend = open(directory)
+        with pytest.raises(BackendError, match="is left alone") as raised:
+            backend.reset(BOX)
+        assert raised.value.permanent
+        backend.close()
+        assert self.boxes(directory) == str({BOX.namespace: 1 + begun})
+
+    def is_left_nothing(self, open: Open, directory: Path) -> None:
+        """A box of memtrend's that was reset is gone from the vendor's list, too."""
+        backend = open(directory)
+        plant(backend, BOX, FERRY)
+        backend.reset(BOX)
+        backend.close()
+        assert self.boxes(directory) == "{}"
+
+    def boxes(self, directory: Path) -> str:
+        return run_beside(self.isolation, self.left, str(directory)).strip()
+
+
+def ranks_as_exact_cosine(backend: Backend) -> None:
+    """At the same embedder it answers as memtrend's own exact search: what differs is never the store."""
+    exact = open_backend(BackendConfig("exact", "dense"))
+    exact.reset(BOX)
+    for one in (exact, backend):
+        plant(one, BOX, FERRY, VIOLIN, STORM)
+    here, there = found(exact), found(backend)
+    assert [hit.id for hit in there] == [hit.id for hit in here]
+    assert [hit.score for hit in there] == pytest.approx([hit.score for hit in here], abs=1e-6)
 
 
 @contextmanager

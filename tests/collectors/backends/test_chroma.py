@@ -6,14 +6,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from collectors import envs
-from collectors.backend import Backend, BackendConfig, BackendError, Isolation, open_backend
+from collectors.backend import Backend, BackendConfig, BackendError, Isolation
 from collectors.backends.chroma import PACKAGE, Chroma
 from collectors.suite import Memory
 from tests.collectors.backends.boxes import (
@@ -23,7 +23,10 @@ from tests.collectors.backends.boxes import (
     ODD_METADATA,
     STORM,
     VIOLIN,
+    Beside,
+    Open,
     found,
+    opening,
     plant,
     run_beside,
 )
@@ -38,24 +41,17 @@ collection.add(ids=["theirs"], documents=["theirs"], embeddings=[[1.0] * 256])
 """
 LEFT = """
 import sys, chromadb
-print(chromadb.PersistentClient(sys.argv[1]).get_collection(sys.argv[2], embedding_function=None).count())
+client = chromadb.PersistentClient(sys.argv[1])
+names = [known.name for known in client.list_collections()]
+print({name: client.get_collection(name, embedding_function=None).count() for name in names})
 """
 
-Open = Callable[..., Backend]
+BESIDE = Beside(ISOLATION, FOREIGN, LEFT)
 
 
 @pytest.fixture
 def open_chroma() -> Iterator[Open]:
-    """Opens one in its environment, and closes it."""
-    opened: list[Backend] = []
-
-    def open(directory: Path | None = None, embedder: str = "wordllama", **options: Any) -> Backend:
-        opened.append(open_backend(BackendConfig("ours", "chroma", options, embedder, directory, ISOLATION)))
-        return opened[-1]
-
-    yield open
-    for backend in opened:
-        backend.abandon()
+    yield from opening("chroma", ISOLATION)
 
 
 class TestScores:
@@ -95,17 +91,7 @@ class TestBoxes:
     @pytest.mark.parametrize("begun", [False, True], ids=["collection", "row"])
     def test_what_others_made_is_left_alone(self, open_chroma: Open, tmp_path: Path, begun: bool) -> None:
         """A collection that memtrend did not make, or that holds a row of somebody else's, is not reset."""
-        if begun:
-            backend = open_chroma(tmp_path)
-            plant(backend, BOX, FERRY)
-            backend.close()
-        run_beside(ISOLATION, FOREIGN, str(tmp_path), BOX.namespace)
-        backend = open_chroma(tmp_path)
-        with pytest.raises(BackendError, match="is left alone") as raised:
-            backend.reset(BOX)
-        assert raised.value.permanent
-        backend.close()
-        assert int(run_beside(ISOLATION, LEFT, str(tmp_path), BOX.namespace)) == 1 + begun
+        BESIDE.is_left_alone(open_chroma, tmp_path, begun)
 
     @pytest.mark.backends
     def test_another_embedder_s_vectors_are_refused(self, open_chroma: Open, tmp_path: Path) -> None:
@@ -125,12 +111,7 @@ class TestBoxes:
     @pytest.mark.backends
     def test_a_reset_leaves_no_collection(self, open_chroma: Open, tmp_path: Path) -> None:
         """A namespace that is dropped is gone from the vendor's list, too."""
-        backend = open_chroma(tmp_path)
-        plant(backend, BOX, FERRY)
-        backend.reset(BOX)
-        backend.close()
-        listed = "import sys, chromadb; print(chromadb.PersistentClient(sys.argv[1]).list_collections())"
-        assert run_beside(ISOLATION, listed, str(tmp_path)).strip() == "[]"
+        BESIDE.is_left_nothing(open_chroma, tmp_path)
 
     @pytest.mark.backends
     def test_more_than_the_vendor_takes_at_once_is_planted_in_parts(self, open_chroma: Open) -> None:

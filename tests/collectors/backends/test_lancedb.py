@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from collectors.backend import Backend, BackendConfig, BackendError, Isolation, open_backend
+from collectors.backend import BackendConfig, BackendError, Isolation
 from collectors.backends.lancedb import PACKAGE, LanceDB
 from tests.collectors.backends.boxes import (
     ASKED,
@@ -18,9 +18,12 @@ from tests.collectors.backends.boxes import (
     ODD_METADATA,
     STORM,
     VIOLIN,
+    Beside,
+    Open,
     found,
+    opening,
     plant,
-    run_beside,
+    ranks_as_exact_cosine,
 )
 
 ISOLATION = Isolation(PACKAGE)
@@ -38,35 +41,20 @@ database = lancedb.connect(sys.argv[1])
 print({name: database.open_table(name).count_rows() for name in database.list_tables().tables})
 """
 
-Open = Callable[..., Backend]
+BESIDE = Beside(ISOLATION, FOREIGN, LEFT)
 
 
 @pytest.fixture
 def open_lancedb() -> Iterator[Open]:
-    """Opens one in its environment, and closes it."""
-    opened: list[Backend] = []
-
-    def open(directory: Path | None = None, **options: Any) -> Backend:
-        config = BackendConfig("ours", "lancedb", options, directory=directory, isolation=ISOLATION)
-        opened.append(open_backend(config))
-        return opened[-1]
-
-    yield open
-    for backend in opened:
-        backend.abandon()
+    yield from opening("lancedb", ISOLATION)
 
 
 @pytest.mark.backends
 class TestSearch:
     def test_by_vectors_it_is_exact_cosine(self, open_lancedb: Open) -> None:
         """At the same embedder it ranks and scores as memtrend's own exact search."""
-        exact, backend = open_backend(BackendConfig("exact", "dense")), open_lancedb(search="vector")
-        exact.reset(BOX)
-        for one in (exact, backend):
-            plant(one, BOX, FERRY, VIOLIN, STORM)
-        here, there = found(exact), found(backend)
-        assert [hit.id for hit in there] == [hit.id for hit in here]
-        assert [hit.score for hit in there] == pytest.approx([hit.score for hit in here], abs=1e-6)
+        backend = open_lancedb(search="vector")
+        ranks_as_exact_cosine(backend)
         assert found(backend, " ") == ()
 
     def test_by_words_only_what_has_them_is_found(self, open_lancedb: Open) -> None:
@@ -149,26 +137,11 @@ class TestRows:
     @pytest.mark.parametrize("begun", [False, True], ids=["table", "row"])
     def test_what_others_made_is_left_alone(self, open_lancedb: Open, tmp_path: Path, begun: bool) -> None:
         """A table that memtrend did not make, or that holds a row of somebody else's, is not reset."""
-        if begun:
-            backend = open_lancedb(tmp_path)
-            plant(backend, BOX, FERRY)
-            backend.close()
-        run_beside(ISOLATION, FOREIGN, str(tmp_path), BOX.namespace)
-        backend = open_lancedb(tmp_path)
-        with pytest.raises(BackendError, match="is left alone") as raised:
-            backend.reset(BOX)
-        assert raised.value.permanent
-        backend.close()
-        left = run_beside(ISOLATION, LEFT, str(tmp_path))
-        assert left.strip() == str({BOX.namespace: 1 + begun})
+        BESIDE.is_left_alone(open_lancedb, tmp_path, begun)
 
     def test_a_reset_leaves_no_table(self, open_lancedb: Open, tmp_path: Path) -> None:
         """A namespace that is dropped is gone from the disk, too."""
-        backend = open_lancedb(tmp_path)
-        plant(backend, BOX, FERRY)
-        backend.reset(BOX)
-        backend.close()
-        assert list(tmp_path.iterdir()) == []
+        BESIDE.is_left_nothing(open_lancedb, tmp_path)
 
 
 class TestOptions:

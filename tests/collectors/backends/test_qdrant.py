@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from collectors.backend import Backend, BackendConfig, BackendError, Isolation, open_backend
+from collectors.backend import BackendConfig, BackendError, Isolation
 from collectors.backends.qdrant import PACKAGE, Qdrant
 from tests.collectors.backends.boxes import (
     BOX,
     FERRY,
     ODD_METADATA,
-    STORM,
     VIOLIN,
+    Beside,
+    Open,
     answering,
     found,
+    opening,
     plant,
-    run_beside,
+    ranks_as_exact_cosine,
 )
 
 ISOLATION = Isolation(PACKAGE)
@@ -43,35 +45,19 @@ print({known.name: client.count(known.name).count for known in client.get_collec
 client.close()
 """
 
-Open = Callable[..., Backend]
+BESIDE = Beside(ISOLATION, FOREIGN, LEFT)
 
 
 @pytest.fixture
 def open_qdrant() -> Iterator[Open]:
-    """Opens one in its environment, and closes it."""
-    opened: list[Backend] = []
-
-    def open(directory: Path | None = None, **options: Any) -> Backend:
-        config = BackendConfig("ours", "qdrant", options, directory=directory, isolation=ISOLATION)
-        opened.append(open_backend(config))
-        return opened[-1]
-
-    yield open
-    for backend in opened:
-        backend.abandon()
+    yield from opening("qdrant", ISOLATION)
 
 
 @pytest.mark.backends
 class TestLocal:
     def test_ranks_and_scores_as_exact_cosine_does(self, open_qdrant: Open) -> None:
         """At the same embedder it answers as memtrend's own exact search: what differs is never the store."""
-        exact, backend = open_backend(BackendConfig("exact", "dense")), open_qdrant()
-        exact.reset(BOX)
-        for one in (exact, backend):
-            plant(one, BOX, FERRY, VIOLIN, STORM)
-        here, there = found(exact), found(backend)
-        assert [hit.id for hit in there] == [hit.id for hit in here]
-        assert [hit.score for hit in there] == pytest.approx([hit.score for hit in here], abs=1e-6)
+        ranks_as_exact_cosine(open_qdrant())
 
     def test_metadata_comes_back_equal(self, open_qdrant: Open) -> None:
         """A payload holds any JSON, and names of the adapter's own stand apart from it."""
@@ -92,26 +78,11 @@ class TestLocal:
     @pytest.mark.parametrize("begun", [False, True], ids=["collection", "point"])
     def test_what_others_made_is_left_alone(self, open_qdrant: Open, tmp_path: Path, begun: bool) -> None:
         """A collection that memtrend did not make, or that holds a point of somebody else's, is not reset."""
-        if begun:
-            backend = open_qdrant(tmp_path)
-            plant(backend, BOX, FERRY)
-            backend.close()
-        run_beside(ISOLATION, FOREIGN, str(tmp_path), BOX.namespace)
-        backend = open_qdrant(tmp_path)
-        with pytest.raises(BackendError, match="is left alone") as raised:
-            backend.reset(BOX)
-        assert raised.value.permanent
-        backend.close()
-        left = run_beside(ISOLATION, LEFT, str(tmp_path))
-        assert left.strip() == str({BOX.namespace: 1 + begun})
+        BESIDE.is_left_alone(open_qdrant, tmp_path, begun)
 
     def test_a_reset_leaves_no_collection(self, open_qdrant: Open, tmp_path: Path) -> None:
         """A namespace that is dropped is gone from the vendor's list, too."""
-        backend = open_qdrant(tmp_path)
-        plant(backend, BOX, FERRY)
-        backend.reset(BOX)
-        backend.close()
-        assert run_beside(ISOLATION, LEFT, str(tmp_path)).strip() == "{}"
+        BESIDE.is_left_nothing(open_qdrant, tmp_path)
 
 
 class TestOptions:
