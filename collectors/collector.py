@@ -17,7 +17,7 @@ from functools import partial
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from collectors import policy
+from collectors import envs, policy
 from collectors.calibration import calibrate
 from collectors.calls import describe
 from collectors.configured import load_suite, register_all, suite_names, suite_owner
@@ -51,6 +51,7 @@ from store.database import Database, open_database
 from store.errors import StoreError
 from store.hiding import redacted
 from store.records import RequestRow
+from store.sections import time_of
 from store.settings import Settings, SettingsError
 
 LOG = logging.getLogger("memtrend.collector")
@@ -211,6 +212,13 @@ class Collector:
                 writes.write_expected(self.db, known.name, [], until)
                 writes.record_schedule(self.db, known.name, None, enabled=False)
         self._written_ahead = now
+        self.worker.put(self._clean_environments)  # as often, and when nothing runs
+
+    def _clean_environments(self) -> None:
+        of = self.settings.environments
+        for name in envs.clean(time_of(of.keep), of.directory):
+            told = f"environment {name} was not used for {of.keep}: removed"
+            writes.add_event(self.db, "info", SOURCE, told)
 
     # Schedules
 

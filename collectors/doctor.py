@@ -13,7 +13,7 @@ from pathlib import Path
 from sqlalchemy.engine import make_url
 
 from collectors import policy
-from collectors.backend import NAMESPACE_PREFIX, Backend, BackendConfig, open_backend
+from collectors.backend import NAMESPACE_PREFIX, Backend, BackendConfig
 from collectors.calls import Instance, Line, describe, on_line
 from collectors.configured import backend_config, configured, control_config, load_suite, suite_names
 from collectors.contract import CheckResult, adapter_checks, contract_report
@@ -211,8 +211,9 @@ def _examined(settings: Settings, config: BackendConfig, *, deep: bool) -> list[
     """On a thread that can be left behind, should a call hang."""
     line = Line(settings.limits.timeout, threading.Event())
     try:
-        Instance(config).prepare(threading.Event())  # no call, and may take its time
-        backend = on_line(line(lambda: open_backend(config)).value, line)
+        instance = Instance(config)
+        instance.prepare(threading.Event())  # no call, and may take its time
+        backend = on_line(line(instance.handle).value, line)
         box = f"{NAMESPACE_PREFIX}doctor-{whoami().replace(':', '-')}"
         checks = adapter_checks(backend, box)
         whole = all(check.ok for check in checks)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from collectors import cli
+from collectors import cli, envs
 from collectors.collector import POLL_S, Collector, _level, collect
 from collectors.configured import configured
 from collectors.pairs import Done, Pair
@@ -186,6 +186,18 @@ def test_fire_times_are_renewed_every_day(home, db):
     collector._written_ahead -= timedelta(days=1, seconds=1)
     collector._tick()
     assert queries.next_expected(db).schedule == "nightly"
+
+
+def test_environments_of_releases_are_cleaned(home, db):
+    """What was never finished, or not used for as long as is configured, is removed, and told."""
+    with Path("memtrend.toml").open("a") as file:
+        file.write('[environments]\ndirectory = "envs"\n')
+    half = Path("envs/six-1_17_0-0123456789ab").absolute()
+    half.mkdir(parents=True)
+    (half / envs.BEGUN).touch()
+    with Running(db):
+        until(lambda: "was not used for 60d: removed" in str(queries.events(db)), "it is told")
+    assert not half.exists()
 
 
 def test_a_held_backend_is_told_by_name(home, db):
