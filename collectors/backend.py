@@ -233,7 +233,7 @@ OUTER_STORES: Mapping[str, frozenset[str]] = {
 """Type -> keys of its section that name a store which is not memtrend's to make: two releases would share
 it."""
 
-IN_PROCESS = frozenset({"dense", "hybrid", "http", "faulty"})
+IN_PROCESS = frozenset({"dense", "hybrid", "http"})
 """Types that take more than the standard library and one SDK, and so have no release to run in."""
 
 NAMESPACE_PREFIX = "memtrend-"
@@ -248,7 +248,7 @@ def is_local(config: BackendConfig) -> bool:
 
 def open_backend(config: BackendConfig) -> Backend:
     """Open an instance. Raises `BackendError(permanent=True)` for an unknown type or a missing package."""
-    if config.isolation:
+    if config.isolation and config.type != "faulty":  # which wraps what runs in there
         from collectors.backends.isolated import Isolated
 
         return Isolated(config, config.isolation)
