@@ -454,7 +454,7 @@ class TestContract:
         """A memory that knows no users gives one's memories to another, and its author hears of it."""
         report = {check.name: check for check in contract_report(opened(module, Smallest), BOX.namespace)}
         assert report["users"].detail == "asked for user anna, it returned what is of user bruno"
-        assert "take `user` in write and search" in report["users"].advice
+        assert "`user` of write and search" in report["users"].advice
 
     def test_one_that_hangs_is_left_behind(self, module: ModuleType) -> None:
         """On a line of calls the checks of a class that hangs end in time, and say so."""
