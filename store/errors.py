@@ -5,3 +5,7 @@ from __future__ import annotations
 
 class StoreError(Exception):
     """The record refuses or cannot do what was asked. The message is made for the user."""
+
+
+class DatabaseError(StoreError):
+    """The record cannot be opened, read or written."""

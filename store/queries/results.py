@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 
 from store import models as m
 from store.database import Database
+from store.dialects.sql import FirstHit
 from store.metrics import METRIC_NAMES, METRICS
 from store.queries.common import is_of_a_control, is_whole, suite_id
 from store.queries.runs import RunFilter, RunRow, runs
@@ -171,7 +172,7 @@ def _scores(connection: Connection, run_id: int, case_id: int | None = None) -> 
 
 def _first_hits(connection: Connection, run_id: int) -> dict[int, str]:
     """Result id -> text of the hit that came first, taken out by the database: the rest may be megabytes."""
-    text = sa.type_coerce(m.detail.c.content, sa.JSON)["hits", 0, "text"].as_string().label("text")
+    text = FirstHit(m.detail.c.content).label("text")
     query = (
         sa.select(m.detail.c.case_result_id, text)
         .join(m.case_result, m.case_result.c.id == m.detail.c.case_result_id)
@@ -322,7 +323,7 @@ def outcomes_in_force(connection: Connection, suite: str, last: int) -> dict[tup
         .join(m.suite, sa.and_(m.suite.c.id == version.suite_id, m.suite.c.version == version.version))
         .join(m.backend, m.backend.c.id == recent.c.backend_id)
         .where(~is_of_a_control(recent.c.id))
-        .group_by(recent.c.id, result.case_id)
+        .group_by(recent.c.started_at, recent.c.id, m.case.c.id, m.backend.c.id)
         .order_by(recent.c.started_at, recent.c.id)
     )  # fmt: skip
     outcomes: dict[tuple[str, str], list[bool]] = defaultdict(list)

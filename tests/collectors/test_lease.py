@@ -14,8 +14,9 @@ import pytest
 from collectors import lease
 from collectors.lease import BackendLease, InstanceBusy, release_those_of_the_dead, whoami
 from collectors.runner import run
-from store import database, queries, writes
+from store import queries, writes
 from store.database import open_database
+from store.dialects import base
 from tests.collectors.playground import cases, plan, suite
 
 
@@ -122,7 +123,7 @@ def test_cancelled(db, quick, tmp_path):
 
 def test_record_that_is_locked_for_a_while(db, quick, monkeypatch):
     """While the record cannot be written a run goes on, and its lease is renewed afterwards."""
-    monkeypatch.setattr(database, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(base, "BUSY_SECONDS", 0.05)
     impatient = open_database(db.url_public)
     with BackendLease(impatient, "mine", threading.Event()) as held:
         blocker = sqlite3.connect(db.url_public.removeprefix("sqlite:///"), isolation_level=None)

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from store import database, queries, writes
+from store import queries, writes
 from store.database import REVISIONS, Database, DatabaseError, open_database
+from store.dialects import base
 from tests.store.processes import PROCESSES
 
 
@@ -108,7 +109,10 @@ def test_tables_of_others_are_refused(url: str, tmp_path: Path) -> None:
     ("given", "said"),
     [
         ("memtrend.db", "not a URL; write it as sqlite:///memtrend.db"),
-        ("postgresql://user:hush@host/db", "'postgresql' cannot hold the record"),
+        ("mysql://user:hush@host/db", "'mysql' cannot hold the record; known: sqlite"),
+        ("postgresql+asyncpg://user:hush@host/db", "the driver 'asyncpg' is not known"),
+        ("postgresql://user:hush@host", "names no database"),
+        ("postgresql://user:pass@hush:word/db", "not a URL"),
         ("sqlite://", "names no file"),
         ("sqlite:///:memory:", "names no file"),
     ],
@@ -172,7 +176,7 @@ def test_a_lock_held_too_long_is_named(
     db: Database, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A writer that waits in vain for another process says so, and what to do."""
-    monkeypatch.setattr(database, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(base, "BUSY_SECONDS", 0.05)
     other = open_database(url)
     with db.write(), pytest.raises(DatabaseError, match="another process held the write lock"), other.write():
         pass
@@ -267,7 +271,7 @@ def test_closing_empties_the_log(url: str, tmp_path: Path) -> None:
 
 def test_closing_waits_for_nobody(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A close while another process reads leaves the log to that one, at once."""
-    monkeypatch.setattr(database, "BUSY_SECONDS", 3600.0)
+    monkeypatch.setattr(base, "BUSY_SECONDS", 3600.0)
     db, other = open_database(url), open_database(url)
     with other.read() as reading:
         reading.exec_driver_sql("SELECT count(*) FROM event")

@@ -1,0 +1,120 @@
+"""All that SQLite alone knows: one file, one writer at a time by `BEGIN IMMEDIATE`, and WAL."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import URL, Connection, Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from store.dialects import base
+from store.dialects.base import Dialect, hook
+from store.errors import DatabaseError
+
+
+class Sqlite(Dialect):
+    thing = "file"
+
+    def checked(self, url: URL) -> URL:
+        if url.database in (None, "", ":memory:"):
+            raise DatabaseError("database.url names no file; write it as sqlite:///memtrend.db")
+        folder = Path(str(url.database)).parent
+        if not folder.is_dir():
+            raise DatabaseError(
+                f"cannot open {url.database}: the folder {folder} does not exist; make it first"
+            )
+        return url
+
+    def engine(self) -> Engine:
+        engine = sa.create_engine(self.url, connect_args={"timeout": base.BUSY_SECONDS})
+        sa.event.listen(engine, "connect", _on_connect)
+        return hook(engine, self)
+
+    def begin(self, connection: Connection, writes: bool) -> None:
+        """It waits at the beginning, so it never fails half-way because another wrote in between."""
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    def settle(self, engine: Engine) -> None:
+        """WAL and auto_vacuum are properties of the file, and auto_vacuum only of a new one: it comes
+        first."""
+        raw = engine.raw_connection()
+        try:
+            _until_not_busy(lambda: _set_file_modes(raw.cursor()))
+        finally:
+            raw.close()
+
+    def after_upgrade(self, connection: Connection) -> None:
+        """Nothing."""
+
+    def before_close(self, engine: Engine) -> None:
+        """What is in the log beside the file goes into it, unless another process is at work there: that one
+        does it when it ends."""
+        with suppress(SQLAlchemyError, sqlite3.Error), closing(engine.raw_connection()) as raw:
+            cursor = raw.cursor()
+            cursor.execute("PRAGMA busy_timeout=0")
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def server(self, connection: Connection) -> str:
+        return f"SQLite {sqlite3.sqlite_version}"
+
+    def is_own_error(self, error: Exception) -> bool:
+        return isinstance(error, sqlite3.Error)
+
+    def own_reason(self, error: Exception) -> str:
+        return reason(error)
+
+
+def _on_connect(connection: sqlite3.Connection, _record: object) -> None:
+    connection.isolation_level = None  # the driver must not begin transactions of its own
+    for pragma in ("synchronous=NORMAL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _set_file_modes(cursor: Any) -> None:
+    if cursor.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        cursor.execute("PRAGMA auto_vacuum=INCREMENTAL")
+        cursor.execute("PRAGMA journal_mode=WAL")
+
+
+def _until_not_busy(action: Callable[[], None]) -> None:
+    """SQLite does not wait for the lock when it changes the journal mode, so we do."""
+    deadline = time.monotonic() + base.BUSY_SECONDS
+    while True:
+        try:
+            action()
+            return
+        except sqlite3.OperationalError as error:
+            if error_code(error) != "BUSY" or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+_REASONS = {
+    "BUSY": "another process held the write lock for more than {seconds:.0f} s; "
+    "find what holds the file open, then do it again",
+    "FULL": "no space left on its disk; free some, then do it again (what was stored before is intact)",
+    "NOTADB": "it is not an SQLite database; name another file in database.url",
+    "CORRUPT": "the file is damaged; restore it from a backup",
+    "READONLY": "it is read-only; make the file and its folder writable for this user",
+    "CANTOPEN": "it cannot be opened; check that the folder exists and that this user may read and write it",
+    "IOERR": "the disk failed or is full (disk I/O error); check its space and health, then do it again "
+    "(what was stored before is intact)",
+}
+
+
+def reason(error: Exception) -> str:
+    """An error of SQLite in plain words, with what to do next."""
+    told = _REASONS.get(error_code(error))
+    return told.format(seconds=base.BUSY_SECONDS) if told else str(error)
+
+
+def error_code(error: Exception) -> str:
+    """SQLITE_IOERR_WRITE -> IOERR. Errors of the driver itself have no name."""
+    name: str = getattr(error, "sqlite_errorname", "") or ""
+    return name.removeprefix("SQLITE_").split("_")[0]
