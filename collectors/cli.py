@@ -258,11 +258,15 @@ def _refuse_mixed(resume: bool, run_id: int | None, *, anew: bool) -> None:
 
 
 @app.command()
-def collect() -> None:
+def collect(
+    stand_by: Annotated[
+        bool, typer.Option("--stand-by", help="While another collector leads, wait, and take over.")
+    ] = False,
+) -> None:
     """Run the schedules, and what dashboard and API ask for, until TERM or ^C."""
     from collectors.collector import main as collector
 
-    raise typer.Exit(collector())
+    raise typer.Exit(collector(stand_by=stand_by))
 
 
 @app.command()

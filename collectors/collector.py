@@ -1,8 +1,8 @@
 """The collector: the process that runs the schedules and what dashboard, API and command line ask for.
 
-Three threads of its own: the main one rereads the configuration and takes requests, a pulse says that it
-lives, and one worker runs everything, one run after the other. What fails becomes an event, or the answer
-to a request; the collector goes on.
+Three threads of its own: the main one rereads the configuration and takes fires and requests, a pulse says
+that it lives, and one worker runs everything, one run after the other. What fails becomes an event, or the
+answer to a request; the collector goes on.
 """
 
 from __future__ import annotations
@@ -18,34 +18,26 @@ from functools import partial
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from collectors import envs, policy
-from collectors.calibration import calibrate
 from collectors.calls import describe
 from collectors.configured import load_suite, register_all, suite_names, suite_owner
+from collectors.fires import Fires
 from collectors.lint.noting import note
 from collectors.pairs import (
     NOT_BEGUN,
     Asked,
     Done,
+    How,
     Pair,
     pairs_without_whole,
     run_pair,
-    scheduled_pairs,
     told,
     unknown_names,
 )
 from collectors.process import complain, quiet_retries, say, stop_on_signals
 from collectors.pulse import Pulse
 from collectors.reload import SettingsFile
-from collectors.schedule import (
-    DAYS_AHEAD,
-    Fired,
-    Worker,
-    make_scheduler,
-    next_fire,
-    set_schedules,
-    upcoming,
-)
 from collectors.suite import SuiteError
+from collectors.worker import Worker
 from store import queries, writes
 from store.database import Database, open_database
 from store.errors import StoreError
@@ -66,9 +58,6 @@ RENEW = timedelta(days=1)
 """How often the fire times ahead are written anew."""
 NEVER = datetime.min.replace(tzinfo=UTC)
 
-How = Callable[[Settings, Database, Pair, Asked, threading.Event], Done]
-"""What is done with a pair: run it, or calibrate it."""
-
 
 class RunRequest(BaseModel):
     """The payload of a request of kind `run`."""
@@ -82,47 +71,52 @@ class RunRequest(BaseModel):
     meta: dict[str, str] = {}
 
 
-def main(*, first_runs: bool = False) -> int:
+def main(*, first_runs: bool = False, stand_by: bool = False) -> int:
     """`memtrend collect`: collect until a signal. Returns the exit code: 0 after TERM, 130 after INT."""
     quiet_retries()
     with stop_on_signals() as stop:
-        return collect(stop=stop.asked, first_runs=first_runs) or stop.exit_code
+        return collect(stop=stop.asked, first_runs=first_runs, stand_by=stand_by) or stop.exit_code
 
 
 def collect(
     *,
     stop: threading.Event,
     first_runs: bool = False,
+    stand_by: bool = False,
     say: Callable[[str], None] = say,
 ) -> int:
     """Collect until `stop`. Returns 0, or 1 when another collector took over.
 
     `first_runs`: begin with every (suite, backend) that has no whole run, and `say` a line for each.
-    Raises `SettingsError` and `SuiteError` for what is configured wrongly, `StoreError` when the record
-    cannot be opened, `CollectorBusy` while another collector has it."""
+    `stand_by`: while another collector leads, wait to take over. Raises `SettingsError` and `SuiteError` for
+    what is configured wrongly, `StoreError` when the record cannot be opened, `CollectorBusy` while another
+    collector has it."""
     file = SettingsFile()
     url = file.settings.database.url.get_secret_value()
-    with closing(open_database(url)) as db, Pulse(db, stop) as pulse:
+    with closing(open_database(url)) as db, Pulse(db, stop, stand_by=stand_by) as pulse:
         if not stop.is_set():
-            Collector(db, file, stop, say).work(first_runs=first_runs)
+            Collector(db, file, stop, pulse.token, say).work(first_runs=first_runs)
         return 1 if pulse.lost else 0
 
 
 class Collector:
-    """What a collector does between taking its lease and giving it back."""
+    """What a collector does between taking its lease, whose token is `leader`, and giving it back."""
 
     def __init__(
         self,
         db: Database,
         file: SettingsFile,
         stop: threading.Event,
+        leader: int,
         say: Callable[[str], None] = say,
         busy_wait_s: float = BUSY_WAIT_S,
     ) -> None:
-        self.db, self.file, self.stop, self.say = db, file, stop, say
+        self.db, self.file, self.stop, self.leader, self.say = db, file, stop, leader, say
         self.busy_wait_s = busy_wait_s
         self.worker = Worker(self._failed)
-        self.scheduler = make_scheduler(self.worker, self._fired)
+        self.fires = Fires(
+            db, leader, self.worker, lambda: self.settings, self.stop.is_set, self._run_scheduled
+        )
         self._run_stop = threading.Event()
         self._written_ahead = NEVER
         self._told: set[str] = set()
@@ -147,15 +141,12 @@ class Collector:
     def _begin(self) -> None:
         register_all(self.db, self.settings)
         writes.interrupt_stale_runs(self.db)
+        writes.end_fires_of_the_dead(self.db, self.leader)
         for request in queries.requests(self.db, ["claimed"], limit=1000):
-            writes.finish_request(
-                self.db, request.id, request.run_ids, "the collector that took it died; ask again"
-            )
+            self._finish(request, request.run_ids, "the collector that took it died; ask again")
         self._follow_schedules()
-        self.scheduler.start()
 
     def _end(self) -> None:
-        self.scheduler.shutdown(wait=False)
         self._run_stop.set()
         if not self.worker.finish(STOP_S):
             message = (
@@ -165,9 +156,11 @@ class Collector:
 
     def _tick(self) -> None:
         self._reread()
-        if datetime.now(UTC) - self._written_ahead > RENEW:
-            self._write_ahead()
-        while not self.stop.is_set() and (request := writes.claim_request(self.db)):
+        now = datetime.now(UTC)
+        self.fires.take(now)
+        if abs(now - self._written_ahead) > RENEW:
+            self._follow_schedules()
+        while not self.stop.is_set() and (request := writes.claim_request(self.db, self.leader)):
             self._take(request)
 
     # Configuration
@@ -197,20 +190,9 @@ class Collector:
         writes.add_event(self.db, "info", SOURCE, f"the changed configuration is in force{later}")
 
     def _follow_schedules(self) -> None:
-        set_schedules(self.scheduler, self.settings.schedules, self.fire)
         self._written_ahead = NEVER  # should writing fail now, the next tick does it
-        self._write_ahead()
-
-    def _write_ahead(self) -> None:
         now = datetime.now(UTC)
-        until = now + timedelta(days=DAYS_AHEAD)
-        for name, section in self.settings.schedules.items():
-            writes.write_expected(self.db, name, upcoming(section, now), until)
-            writes.record_schedule(self.db, name, next_fire(section, now), section.enabled)
-        for known in queries.schedules(self.db):
-            if known.name not in self.settings.schedules:
-                writes.write_expected(self.db, known.name, [], until)
-                writes.record_schedule(self.db, known.name, None, enabled=False)
+        self.fires.expect(now)
         self._written_ahead = now
         self.worker.put(self._clean_environments)  # as often, and when nothing runs
 
@@ -219,34 +201,6 @@ class Collector:
         for name in envs.clean(time_of(of.keep), of.directory):
             told = f"environment {name} was not used for {of.keep}: removed"
             writes.add_event(self.db, "info", SOURCE, told)
-
-    # Schedules
-
-    def fire(self, name: str) -> None:
-        """Run what a schedule names, one run after the other."""
-        section = self.settings.schedules.get(name)
-        if section is None:  # removed while it waited for its turn
-            return
-        asked = Asked(f"schedule:{name}", section.trials, wait_s=self.busy_wait_s)
-        how = calibrate if section.kind == "calibration" else run_pair
-        for pair in scheduled_pairs(self.settings, section):
-            self._run_and_note(pair, asked, how)
-        self._lint()
-
-    def _fired(self, fired: Fired) -> None:
-        try:
-            self._record(fired)
-        except StoreError as error:  # told on stderr, since it cannot be written down
-            LOG.error("schedule %s: %s", fired.schedule, error)
-
-    def _record(self, fired: Fired) -> None:
-        if fired.problem:
-            writes.add_event(self.db, "error", f"schedule:{fired.schedule}", fired.problem)
-            return
-        writes.record_fire(self.db, fired.schedule, fired.at)
-        if section := self.settings.schedules.get(fired.schedule):
-            coming = next_fire(section, datetime.now(UTC))
-            writes.record_schedule(self.db, fired.schedule, coming, section.enabled)
 
     # Requests
 
@@ -259,18 +213,21 @@ class Collector:
             self._refuse_unknown(asked)
             self.worker.put(partial(self._answer, request, asked))
         except (ValidationError, TypeError, StoreError) as error:
-            writes.finish_request(self.db, request.id, [], _plain(error))
+            self._finish(request, [], _plain(error))
 
     def _refuse_unknown(self, asked: RunRequest) -> None:
         if problem := unknown_names(self.settings, Pair(asked.suite, asked.backend)):
             raise StoreError(problem)
 
     def _answer(self, request: RequestRow, asked: RunRequest) -> None:
-        how = Asked(f"request:{request.author}", asked.trials, asked.tag, asked.meta, self.busy_wait_s)
-        done = self._run(Pair(asked.suite, asked.backend), how)
-        writes.finish_request(
-            self.db, request.id, [done.outcome.run_id] if done.outcome else [], _unanswered(done)
+        how = Asked(
+            f"request:{request.author}", asked.trials, asked.tag, meta=asked.meta, wait_s=self.busy_wait_s
         )
+        done = self._run(Pair(asked.suite, asked.backend), how)
+        self._finish(request, [done.outcome.run_id] if done.outcome else [], _unanswered(done))
+
+    def _finish(self, request: RequestRow, run_ids: Sequence[int], error: str | None) -> None:
+        writes.finish_request(self.db, request.id, run_ids, error, self.leader)
 
     # Runs
 
@@ -298,6 +255,9 @@ class Collector:
             if line not in self._told:
                 self._told.add(line)
                 writes.add_event(self.db, "warning", SOURCE, line)
+
+    def _run_scheduled(self, pair: Pair, asked: Asked, how: How) -> Done:
+        return self._run_and_note(pair, asked._replace(wait_s=self.busy_wait_s), how)
 
     def _run_and_note(self, pair: Pair, asked: Asked, how: How = run_pair) -> Done:
         done = self._run(pair, asked, how)

@@ -12,6 +12,7 @@ from collectors.calls import Stopped
 from collectors.configured import backend_names, plan, suite_names
 from collectors.lease import InstanceBusy
 from collectors.plans import Progress, RunOutcome, RunPlan
+from collectors.sampling import Sample, sampled
 from store import queries, verdict_words
 from store.database import Database
 from store.errors import StoreError
@@ -44,11 +45,13 @@ class Todo(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """How a pair is to be run. `wait_s`: how long to wait for a backend that another run holds."""
+    """How a pair is to be run. `wait_s`: how long to wait for a backend that another run holds; `sample`: the
+    cases to draw, None for all."""
 
     trigger: str
     trials: int = 1
     tag: str = ""
+    sample: Sample | None = None
     meta: Mapping[str, str] = {}
     wait_s: float = 0.0
 
@@ -59,6 +62,10 @@ class Done(NamedTuple):
     pair: Pair
     outcome: RunOutcome | None
     problem: str | None
+
+
+How = Callable[[Settings, Database, Pair, Asked, threading.Event], Done]
+"""What is done with a pair: run it, or calibrate it."""
 
 
 def all_pairs(settings: Settings) -> list[Pair]:
@@ -98,6 +105,8 @@ def run_pair(settings: Settings, db: Database, pair: Pair, asked: Asked, stop: t
         planned = plan(
             settings, *pair, trials=asked.trials, trigger=asked.trigger, tag=asked.tag, meta=asked.meta
         )
+        if asked.sample:
+            planned = sampled(planned, asked.sample)
         return run_todo(Todo(planned), db, stop, wait_s=asked.wait_s)
 
     return attempted(settings, pair, attempt)

@@ -1,4 +1,4 @@
-"""One collector a database: the lease that says so, and the heartbeat that says it lives."""
+"""One collector leads: the lease that says so, and the heartbeat that says it lives."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import time
 from types import TracebackType
 
 from collectors.lease import is_of_this_machine, release_those_of_the_dead, whoami
+from collectors.process import say
 from store import queries, writes
 from store.database import Database
 from store.errors import StoreError
 from store.queries import LeaseRow
 
 LOG = logging.getLogger("memtrend.collector")
-NAME = "collector"
+NAME = writes.LEADER_LEASE
 BEAT_S = 5.0
 TTL_S = 20.0
 RETRY_S = 0.5
@@ -28,34 +29,38 @@ class CollectorBusy(StoreError):
 
 class Pulse:
     """Takes the collector's lease on entry, keeps it and the heartbeat going on a thread of its own, gives it
-    back on exit. `lost`: another collector took over meanwhile; then `stop` was set."""
+    back on exit. `stand_by`: while another has it, wait. `lost`: another collector took over meanwhile; then
+    `stop` was set. `token`: the fencing token under which this one leads, 0 while it does not."""
 
-    def __init__(self, db: Database, stop: threading.Event) -> None:
-        self.db, self.stop, self.lost = db, stop, False
-        self._token: int | None = None
+    def __init__(self, db: Database, stop: threading.Event, *, stand_by: bool = False) -> None:
+        self.db, self.stop, self.stand_by = db, stop, stand_by
+        self.lost, self.token = False, 0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._beat_on, name="memtrend-pulse", daemon=True)
 
     def __enter__(self) -> Pulse:
-        self._token = self._acquire()
-        if self._token is not None:
+        self.token = self._acquire()
+        if self.token:
             writes.beat(self.db, NAME, os.getpid(), socket.gethostname())
             self._thread.start()
         return self
 
-    def _acquire(self) -> int | None:
-        """None when asked to stop meanwhile. One that was killed leaves its lease behind; where its machine
-        has our name, a container that was started again, say, the lease is waited for."""
-        give_up = time.monotonic() + TTL_S + 1
+    def _acquire(self) -> int:
+        """0 when asked to stop meanwhile. One that was killed leaves its lease behind; where its machine has
+        our name, a container that was started again, say, the lease is waited for."""
+        give_up, told = time.monotonic() + TTL_S + 1, False
         while not self.stop.is_set():
             release_those_of_the_dead(self.db)
-            if (token := writes.acquire_lease(self.db, NAME, whoami(), TTL_S)) is not None:
-                return token
             holder = next((row for row in queries.leases(self.db) if row.name == NAME and row.held), None)
-            if holder and (_may_live(holder) or time.monotonic() > give_up):
+            if holder is None and (token := writes.acquire_lease(self.db, NAME, whoami(), TTL_S)):
+                return token
+            if holder and not self.stand_by and (_may_live(holder) or time.monotonic() > give_up):
                 raise CollectorBusy(_refusal(self.db, holder))
+            if holder and self.stand_by and not told:
+                told = True
+                say(f"standing by: {_named(holder)} leads")
             self.stop.wait(RETRY_S)
-        return None
+        return 0
 
     def _beat_on(self) -> None:
         while not self._ended.wait(BEAT_S):
@@ -67,8 +72,7 @@ class Pulse:
                 return
 
     def _beat(self) -> None:
-        assert self._token is not None
-        if writes.renew_lease(self.db, NAME, self._token, TTL_S):
+        if writes.renew_lease(self.db, NAME, self.token, TTL_S):
             writes.beat(self.db, NAME, os.getpid(), socket.gethostname())
             return
         self.lost = True
@@ -79,9 +83,9 @@ class Pulse:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._ended.set()
-        if self._token is not None:
+        if self.token:
             self._thread.join()
-            writes.release_lease(self.db, NAME, self._token)
+            writes.release_lease(self.db, NAME, self.token)
 
 
 def _may_live(holder: LeaseRow) -> bool:
@@ -89,9 +93,13 @@ def _may_live(holder: LeaseRow) -> bool:
     return is_of_this_machine(holder.owner) or not holder.owner.startswith(socket.gethostname())
 
 
-def _refusal(db: Database, holder: LeaseRow) -> str:
+def _named(holder: LeaseRow) -> str:
     machine, _, pid = holder.owner.rpartition(":")
+    return f"process {pid} on {machine}"
+
+
+def _refusal(db: Database, holder: LeaseRow) -> str:
     return (
-        f"{db.url_public} has a collector already: process {pid} on {machine}; one is enough. "
-        f"Stop that one first; if it is gone, its claim ends by itself within {TTL_S:.0f} s"
+        f"{db.url_public} has a collector already: {_named(holder)}; one is enough. Stop that one first, or "
+        f"start this one with --stand-by; if it is gone, its claim ends by itself within {TTL_S:.0f} s"
     )

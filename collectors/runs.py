@@ -18,6 +18,7 @@ from collectors.lease import release_those_of_the_dead
 from collectors.pairs import Done, Todo, run_todo, told
 from collectors.plans import Progress, RunPlan, look_at
 from collectors.process import INTERRUPTED, Stop
+from collectors.sampling import Sample, sampled
 from collectors.scorers import SCORER_VERSION
 from store import queries
 from store.database import Database
@@ -107,17 +108,20 @@ def _resumed(settings: Settings, row: queries.RunRow) -> Todo:
 
 
 def _planned_again(settings: Settings, row: queries.RunRow) -> RunPlan:
-    """A look that was interrupted goes on as a look."""
+    """A look that was interrupted goes on as a look, and a sample with the cases that were drawn."""
+    sample = Sample.of(row.subset)
     looks_at = queries.looked_at(row.trigger) if row.subset == queries.CONFIRM else None
     again = plan(
         settings,
         row.suite,
         row.backend,
         trials=row.trials,
-        tag="" if looks_at else row.subset,
+        tag="" if looks_at or sample else row.subset,
         meta=row.meta,
         trigger=row.trigger,
     )
+    if sample:
+        return sampled(again, sample)
     return replace(look_at(again, looks_at), trials=row.trials) if looks_at else again
 
 

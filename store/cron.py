@@ -1,9 +1,11 @@
-"""Cron lines of five fields, weekdays by name."""
+"""Cron lines of five fields, weekdays by name; and when a fire is due, and late."""
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -16,6 +18,16 @@ _FIELDS: tuple[tuple[str, int, int, Sequence[str]], ...] = (
     ("weekday", 0, 6, WEEKDAYS),
 )
 _PART = re.compile(r"(?:\*|(?P<first>\w+)(?:-(?P<last>\w+))?)(?:/(?P<step>\d+))?")
+
+GRACE = timedelta(minutes=5)
+"""How long after it was due a fire is still on time: a collector that is started again, or taken over, and a
+queue that is not empty, must not make a night late."""
+
+
+def due_time(schedule: str, scheduled_for: datetime, jitter: timedelta) -> datetime:
+    """When a fire is due: up to `jitter` after its time, the same for whoever asks."""
+    share = random.Random(f"{schedule} {scheduled_for.timestamp()}").random()
+    return scheduled_for + share * jitter
 
 
 def cron_problem(cron: str) -> str | None:

@@ -412,12 +412,23 @@ class ScheduleState(Base, table=True):
     enabled: bool
 
 
-class ExpectedRun(Base, table=True):
-    __tablename__ = "expected_run"
-    __table_args__ = {"sqlite_with_rowid": False}
+class Fire(Base, table=True):
+    """A time at which a schedule should fire, written down ahead, and what became of it. `due` is later than
+    `scheduled_for` by the schedule's jitter; `token` is that of the leader who took it. state: expected,
+    claimed, done, failed, skipped or missed."""
+
+    __table_args__ = (Index("ix_fire_state", "state", "due"), {"sqlite_with_rowid": False})
 
     schedule: str = Field(primary_key=True)
     scheduled_for: datetime = Field(sa_type=UtcDateTime, primary_key=True)
+    due: datetime = Field(sa_type=UtcDateTime)
+    state: str
+    token: int | None
+    claimed_at: datetime | None = Field(sa_type=UtcDateTime)
+    started_at: datetime | None = Field(sa_type=UtcDateTime)
+    finished_at: datetime | None = Field(sa_type=UtcDateTime)
+    run_ids: list[int] = Field(sa_type=JsonText)
+    reason: str | None
 
 
 class Request(Base, table=True):
@@ -443,7 +454,8 @@ class Lease(Base, table=True):
 
 
 class Change(Base, table=True):
-    """One counter that rises when something shown has changed: what caches hang on."""
+    """Numbers by name. "record" is a counter that rises when something shown has changed: what caches hang
+    on. What a machine named by a key of its own has the id that was made for it."""
 
     name: str = Field(primary_key=True)
     n: int
@@ -466,10 +478,10 @@ suite, suite_version, case, suite_version_case, backend, environment, scorer, ru
 scenario_result, case_result, score, detail, rollup = (
     Base.metadata.tables[name] for name in ("scenario_result", "case_result", "score", "detail", "rollup")
 )
-mark, event, heartbeat, schedule_state, expected_run, request, lease, change = (
-    Base.metadata.tables[name]
-    for name in ("mark", "event", "heartbeat", "schedule_state", "expected_run", "request", "lease", "change")
+mark, event, heartbeat, request, lease, change = (
+    Base.metadata.tables[name] for name in ("mark", "event", "heartbeat", "request", "lease", "change")
 )
+schedule_state, fire = (Base.metadata.tables[name] for name in ("schedule_state", "fire"))
 lint_report, finding, mutant, journal = (
     Base.metadata.tables[name] for name in ("lint_report", "finding", "mutant", "journal")
 )
@@ -482,7 +494,10 @@ verdict, baseline_change, control = (
 
 
 BACKEND_LEASE = "backend:"
-"""Prefix of the leases of backends, since others (a collector's) stand in the same table."""
+"""Prefix of the leases of backends, since the leader's stands in the same table."""
+
+LEADER_LEASE = "collector"
+"""The lease of the collector that leads: it alone takes fires and requests."""
 
 
 def run_is_live() -> Exists:

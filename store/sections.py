@@ -6,8 +6,18 @@ import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from zoneinfo import available_timezones
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from store.cron import cron_problem
 from store.metrics import METRICS
@@ -127,23 +137,67 @@ class SuiteSection(Section):
         return bars
 
 
-class ScheduleSection(Section):
-    """When which suites run on which backends; `*` is all of them. Times are UTC. `kind` calibration: each
-    runs twice in a row, and is compared with itself."""
+class SubsetSection(Section):
+    """How many cases of a suite are drawn: a `share` of them, or so many `cases`."""
 
-    cron: str
+    share: float | None = Field(default=None, gt=0, lt=1)
+    cases: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _number_of_cases(cls, value: Any) -> Any:
+        return {"cases": value} if isinstance(value, int) and not isinstance(value, bool) else value
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> SubsetSection:
+        if (self.share is None) == (self.cases is None):
+            raise ValueError("should be a number of cases, or a share of them: subset = { share = 0.2 }")
+        return self
+
+    def __str__(self) -> str:
+        return str(self.cases) if self.share is None else f"{100 * self.share:g}%"
+
+
+class ScheduleSection(Section):
+    """When which suites run on which backends; `*` is all of them. Times are `cron`, on the clock of
+    `timezone`, or a multiple of `every` since 1970 in UTC. `kind` calibration: each runs twice in a row, and
+    is compared with itself. `subset`: cases drawn anew for each fire. A fire begins up to `jitter` late,
+    and never later than `window` after its time; `catch_up`: whether one that found no collector is made up
+    for."""
+
+    cron: str | None = None
+    every: Duration | None = None
+    timezone: str = "UTC"
     kind: Literal["run", "calibration"] = "run"
     suites: list[str] = Field(min_length=1)
     backends: list[str] = Field(default=["*"], min_length=1)
     trials: int = Field(default=1, ge=1)
+    subset: SubsetSection | None = None
+    catch_up: Literal["none", "once"] = "once"
+    window: Duration | None = None
+    jitter: Duration = "0s"
     enabled: bool = True
 
     @field_validator("cron")
     @classmethod
-    def _five_fields(cls, cron: str) -> str:
-        if problem := cron_problem(cron):
+    def _five_fields(cls, cron: str | None) -> str | None:
+        if cron is not None and (problem := cron_problem(cron)):
             raise ValueError(problem)
         return cron
+
+    @field_validator("every")
+    @classmethod
+    def _a_minute_at_least(cls, every: str | None) -> str | None:
+        if every is not None and time_of(every) < timedelta(minutes=1):
+            raise ValueError("should be 1m at least")
+        return every
+
+    @field_validator("timezone")
+    @classmethod
+    def _known_timezone(cls, timezone: str) -> str:
+        if timezone not in available_timezones():
+            raise ValueError('should be a name of the tz database, such as "Europe/Berlin"')
+        return timezone
 
     @field_validator("trials")
     @classmethod
@@ -151,6 +205,25 @@ class ScheduleSection(Section):
         if trials > 1 and info.data.get("kind") == "calibration":
             raise ValueError("a calibration asks each question once in either run; leave trials out")
         return trials
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> ScheduleSection:
+        if problem := self._problem():
+            raise ValueError(problem)
+        return self
+
+    def _problem(self) -> str | None:
+        if (self.cron is None) == (self.every is None):
+            return 'needs either cron = "0 3 * * *" or every = "6h", and not both'
+        if self.every and self.timezone != "UTC":
+            return "timezone goes with cron; every counts in UTC"
+        if self.subset and self.kind == "calibration":
+            return "a calibration is of a whole suite; leave subset out"
+        if self.window and time_of(self.window) <= time_of(self.jitter):
+            return "window should be longer than jitter"
+        if self.every and time_of(self.every) <= time_of(self.jitter):
+            return "every should be longer than jitter"
+        return None
 
 
 class Diagnose(Section):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import sqlalchemy as sa
 
 from store import models as m
+from store.cron import GRACE
 from store.database import NOW, Database
 from store.records import RequestRow
 
@@ -31,6 +32,31 @@ class ScheduleRow(NamedTuple):
 class ExpectedRow(NamedTuple):
     schedule: str
     at: datetime
+
+
+class DueRow(NamedTuple):
+    """`due` is later than `scheduled_for` by the schedule's jitter."""
+
+    schedule: str
+    scheduled_for: datetime
+    due: datetime
+
+
+FireState = Literal["done", "late", "missed", "invalid", "skipped", "due"]
+
+
+class FireRow(NamedTuple):
+    """A fire of a schedule. done: every run is whole; late: so, but begun more than `store.cron.GRACE` after
+    it was due; missed: nothing was run, though it should have been; invalid: a run is not whole, or the
+    collector died over it; skipped: not run on purpose; due: to come, waiting, or at work since
+    `started_at`. `reason` says why it is not done, for a person."""
+
+    schedule: str
+    scheduled_for: datetime
+    state: FireState
+    run_ids: tuple[int, ...]
+    started_at: datetime | None
+    reason: str | None
 
 
 class EventRow(NamedTuple):
@@ -77,11 +103,75 @@ def schedules(db: Database) -> list[ScheduleRow]:
 
 def next_expected(db: Database) -> ExpectedRow | None:
     """The next fire time ahead, of whatever schedule."""
-    at = m.expected_run.c.scheduled_for
-    query = sa.select(m.expected_run.c.schedule, at).where(at > datetime.now(UTC)).order_by(at).limit(1)
+    fire = m.fire.c
+    ahead = sa.and_(fire.state == "expected", fire.scheduled_for > datetime.now(UTC))
+    query = sa.select(fire.schedule, fire.scheduled_for).where(ahead).order_by(fire.scheduled_for)
     with db.read() as connection:
-        row = connection.execute(query).first()
+        row = connection.execute(query.limit(1)).first()
         return None if row is None else ExpectedRow(*row)
+
+
+def due_fires(db: Database, now: datetime) -> list[DueRow]:
+    """The fires that are due and that nobody has taken, by schedule, oldest first."""
+    fire = m.fire.c
+    query = sa.select(fire.schedule, fire.scheduled_for, fire.due)
+    untaken = query.where(fire.state == "expected", fire.due <= now)
+    with db.read() as connection:
+        rows = connection.execute(untaken.order_by(fire.schedule, fire.scheduled_for))
+        return [DueRow(*row) for row in rows]
+
+
+def schedule_calendar(db: Database, since: datetime, until: datetime) -> list[FireRow]:
+    """Every fire of every schedule from `since` to `until`, both included, by time and name. It needs no
+    living collector: what nobody took is missed, by the clock of who asks."""
+    return _calendar(db, datetime.now(UTC), m.fire.c.scheduled_for.between(since, until))
+
+
+def missed(db: Database, now: datetime) -> list[FireRow]:
+    """The fires missed until `now` and not made up for: those of schedules in force that have not run
+    since."""
+    fire, ran, state = m.fire.c, m.fire.alias("ran"), m.schedule_state.c
+    last = sa.select(sa.func.max(ran.c.scheduled_for)).where(
+        ran.c.schedule == fire.schedule, ran.c.started_at.is_not(None)
+    )
+    off = sa.exists().where(state.name == fire.schedule, ~state.enabled)
+    since = sa.or_(last.scalar_subquery().is_(None), fire.scheduled_for > last.scalar_subquery())
+    rows = _calendar(db, now, sa.and_(fire.state.in_(["expected", "missed"]), fire.due <= now, since, ~off))
+    return [row for row in rows if row.state == "missed"]
+
+
+def _calendar(db: Database, now: datetime, which: sa.ColumnElement[bool]) -> list[FireRow]:
+    fire, lease = m.fire.c, m.lease.c
+    leads = sa.exists().where(lease.name == m.LEADER_LEASE, lease.token == fire.token, lease.expires > NOW)
+    query = sa.select(m.fire, leads.label("leads")).where(which)
+    with db.read() as connection:
+        rows = connection.execute(query.order_by(fire.scheduled_for, fire.schedule)).all()
+    return [_fire_row(row, now) for row in rows]
+
+
+def _fire_row(row: Any, now: datetime) -> FireRow:
+    state, reason = _fire_state(row, now)
+    runs = tuple(row.run_ids)
+    return FireRow(row.schedule, row.scheduled_for, state, runs, row.started_at, row.reason or reason)
+
+
+def _fire_state(row: Any, now: datetime) -> tuple[FireState, str | None]:
+    """With the reason where nobody was there to write one down."""
+    match row.state:
+        case "expected" if row.due + GRACE < now:
+            return "missed", "no collector ran"
+        case "claimed" if not row.leads:
+            return "invalid", "the collector that took it died"
+        case "expected" | "claimed":
+            return "due", None
+        case "done":
+            return ("late" if row.started_at > row.due + GRACE else "done"), None
+        case "failed":
+            return "invalid", None
+        case "skipped":
+            return "skipped", None
+        case _:
+            return "missed", None
 
 
 def events(

@@ -12,8 +12,22 @@ from store.writes.baselines import (
 from store.writes.controls import (
     open_pair,
 )
+from store.writes.fires import (
+    Closed,
+    PassedOver,
+    claim_fire,
+    end_fires_of_the_dead,
+    finish_fire,
+    give_back,
+    note_runs,
+    pass_over,
+    start_fire,
+    write_expected,
+)
 from store.writes.journal import keep_journal
 from store.writes.leases import (
+    LEADER_LEASE,
+    Deposed,
     acquire_lease,
     backend_lease,
     release_lease,
@@ -21,6 +35,10 @@ from store.writes.leases import (
 )
 from store.writes.lint import (
     record_lint,
+)
+from store.writes.machines import (
+    ask_for_run,
+    draw_mark,
 )
 from store.writes.mutants import (
     record_mutants,
@@ -32,9 +50,7 @@ from store.writes.operation import (
     beat,
     claim_request,
     finish_request,
-    record_fire,
     record_schedule,
-    write_expected,
 )
 from store.writes.policy import (
     Decision,
@@ -63,29 +79,40 @@ from store.writes.verdicts import (
 )
 
 __all__ = [
+    "LEADER_LEASE",
+    "Closed",
     "Decision",
+    "Deposed",
     "Imported",
     "LeaseLost",
+    "PassedOver",
     "acquire_lease",
     "add_event",
     "add_mark",
     "add_request",
+    "ask_for_run",
     "backend_lease",
     "beat",
     "cancel_run",
+    "claim_fire",
     "claim_request",
     "close_run",
     "decide_baseline",
     "decide_case",
+    "draw_mark",
+    "end_fires_of_the_dead",
     "expect_counts",
     "explain_version",
+    "finish_fire",
     "finish_request",
+    "give_back",
     "import_baseline",
     "interrupt_stale_runs",
     "keep_journal",
+    "note_runs",
     "open_pair",
     "open_run",
-    "record_fire",
+    "pass_over",
     "record_lint",
     "record_mutants",
     "record_schedule",
@@ -98,5 +125,6 @@ __all__ = [
     "reopen_run",
     "rescore",
     "save_scenario",
+    "start_fire",
     "write_expected",
 ]

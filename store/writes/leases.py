@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from store import models as m
 from store.database import NOW, Database, upsert
+from store.errors import StoreError
+
+LEADER_LEASE = m.LEADER_LEASE
+
+
+class Deposed(StoreError):
+    """A collector that does not lead any more would write: another has taken over."""
+
+
+def refuse_deposed(connection: Connection, leader: int) -> None:
+    """Raises `Deposed` unless `leader` is the token of the leader's lease, where there ever was a leader."""
+    token = sa.select(m.lease.c.token).where(m.lease.c.name == m.LEADER_LEASE)
+    held = connection.execute(token.with_for_update(read=True)).scalar()  # nobody takes over before we commit
+    if held is not None and held != leader:
+        raise Deposed("another collector has taken over; this one leaves fires and requests to it")
 
 
 def backend_lease(backend: str) -> str:

@@ -1,10 +1,9 @@
-"""What keeps it going: marks, events, heartbeats, requests, schedules."""
+"""What keeps it going: marks, events, heartbeats, requests, when schedules fire next."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from itertools import takewhile
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,6 +14,7 @@ from store.errors import StoreError
 from store.hiding import redacted
 from store.records import RequestRow
 from store.writes.common import PROJECT, changed, insert, insert_event, now
+from store.writes.leases import refuse_deposed
 
 
 def add_mark(
@@ -57,21 +57,27 @@ def add_request(db: Database, kind: str, payload: Mapping[str, Any], author: str
         return insert(connection, m.request, created_at=now(), **row)
 
 
-def claim_request(db: Database) -> RequestRow | None:
-    """Take the oldest queued request, or None. No two callers get the same one."""
+def claim_request(db: Database, leader: int = 0) -> RequestRow | None:
+    """Take the oldest queued request, or None. No two callers get the same one. `leader`: the fencing token
+    of the collector that asks. Raises `Deposed` once another leads."""
     oldest = sa.select(sa.func.min(m.request.c.id)).where(m.request.c.state == "queued").scalar_subquery()
     claim = m.request.update().where(m.request.c.id == oldest, m.request.c.state == "queued")
     with db.write() as connection:
+        refuse_deposed(connection, leader)
         row = connection.execute(claim.values(state="claimed", claimed_at=now()).returning(m.request)).first()
         return None if row is None else RequestRow(*row)
 
 
-def finish_request(db: Database, request_id: int, run_ids: Sequence[int], error: str | None = None) -> None:
-    """Say what became of a claimed request: the runs it made, or why it failed."""
+def finish_request(
+    db: Database, request_id: int, run_ids: Sequence[int], error: str | None = None, leader: int = 0
+) -> None:
+    """Say what became of a claimed request: the runs it made, or why it failed. Raises `Deposed` once
+    another collector than `leader` leads."""
     told = redacted(error) if error else None
     values = {"state": "failed" if error else "done", "run_ids": list(run_ids), "error": told}
     claimed = m.request.update().where(m.request.c.id == request_id, m.request.c.state == "claimed")
     with db.write() as connection:
+        refuse_deposed(connection, leader)
         if connection.execute(claimed.values(finished_at=now(), **values)).rowcount != 1:
             raise StoreError(f"request {request_id} is not claimed, so it cannot be finished")
 
@@ -82,24 +88,3 @@ def record_schedule(db: Database, name: str, next_fire: datetime | None, enabled
     state = upsert(m.schedule_state).values(name=name, **values)
     with db.write() as connection:
         connection.execute(state.on_conflict_do_update(index_elements=["name"], set_=values))
-
-
-def record_fire(db: Database, name: str, at: datetime) -> None:
-    """Say that a schedule fired."""
-    state = upsert(m.schedule_state).values(name=name, last_fire=at, enabled=True)
-    with db.write() as connection:
-        connection.execute(state.on_conflict_do_update(index_elements=["name"], set_={"last_fire": at}))
-
-
-def write_expected(db: Database, schedule: str, times: Iterable[datetime], until: datetime) -> None:
-    """Replace the fire times ahead of a schedule by those of `times` (ascending, may be endless) up to
-    `until`. What lies behind stays: it says what should have run."""
-    at = now()
-    ahead = [time for time in takewhile(lambda time: time <= until, times) if time > at]
-    expected = m.expected_run.c
-    old = m.expected_run.delete().where(expected.schedule == schedule, expected.scheduled_for > at)
-    with db.write() as connection:
-        connection.execute(old)
-        if ahead:
-            rows = [{"schedule": schedule, "scheduled_for": time} for time in ahead]
-            connection.execute(m.expected_run.insert(), rows)

@@ -1,0 +1,159 @@
+"""Fires of schedules: expected ahead of time, taken once they are due, and run one after the other.
+
+The record is the scheduler: whoever leads asks it what is due and not taken, at a start as at any other
+moment, so a machine that slept, a collector that died and a clock that jumped are all the same case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import groupby
+from typing import NamedTuple
+
+from collectors.calibration import calibrate
+from collectors.pairs import Asked, Done, How, Pair, run_pair, scheduled_pairs
+from collectors.sampling import Sample
+from collectors.schedule import DAYS_AHEAD, next_fire, upcoming
+from collectors.worker import Worker
+from store import queries, writes
+from store.cron import GRACE
+from store.database import Database
+from store.queries import DueRow
+from store.sections import ScheduleSection, time_of
+from store.settings import Settings
+
+Run = Callable[[Pair, Asked, How], Done]
+"""Runs a pair and notes what went wrong."""
+AT_WORK = "the last fire is still at work; let it fire less often, or give it less to do"
+GONE = "the schedule is not in force any more"
+
+
+class PassedOver(NamedTuple):
+    """Why a fire is not run. state: skipped or missed."""
+
+    state: writes.PassedOver
+    reason: str
+
+
+class Fires:
+    """What the leader does about schedules. `leader` is its fencing token; `settings` gives what is in
+    force, `stopping` whether to begin nothing more."""
+
+    def __init__(
+        self,
+        db: Database,
+        leader: int,
+        worker: Worker,
+        settings: Callable[[], Settings],
+        stopping: Callable[[], bool],
+        run: Run,
+    ) -> None:
+        self.db, self.leader, self.worker = db, leader, worker
+        self.settings, self.stopping, self.run = settings, stopping, run
+        self._at_work: set[str] = set()
+
+    def expect(self, now: datetime) -> None:
+        """Write down what should fire in the next 40 days, by the schedules in force and no others."""
+        schedules, until = self.settings().schedules, now + timedelta(days=DAYS_AHEAD)
+        for name, section in schedules.items():
+            times = upcoming(section, now)
+            writes.write_expected(self.db, name, times, until, time_of(section.jitter))
+            writes.record_schedule(self.db, name, next_fire(section, now), section.enabled)
+        for known in queries.schedules(self.db):
+            if known.name not in schedules:
+                writes.write_expected(self.db, known.name, [], until)
+                writes.record_schedule(self.db, known.name, None, enabled=False)
+
+    def take(self, now: datetime) -> None:
+        """Take what is due. Of several fires of a schedule the newest is run, at most. Raises
+        `writes.Deposed` once another collector leads."""
+        for name, due in groupby(queries.due_fires(self.db, now), key=lambda fire: fire.schedule):
+            self._take(name, list(due), now)
+
+    def _take(self, name: str, due: Sequence[DueRow], now: datetime) -> None:
+        section, newest = self._in_force(name), due[-1]
+        if section is None:
+            return self._pass_over(due, PassedOver("skipped", GONE))
+        if over := self._passed_over(section, newest, now):
+            return self._pass_over(due, over)
+        if older := due[:-1]:
+            made_up = f"no collector ran; that of {newest.scheduled_for:%Y-%m-%d %H:%M} UTC makes up for it"
+            self._pass_over(older, PassedOver("missed", made_up))
+        if writes.claim_fire(self.db, name, newest.scheduled_for, self.leader):
+            writes.record_schedule(self.db, name, next_fire(section, now), section.enabled)
+            self._at_work.add(name)
+            self.worker.put(partial(self._work, newest))
+
+    def _in_force(self, name: str) -> ScheduleSection | None:
+        section = self.settings().schedules.get(name)
+        return section if section and section.enabled else None
+
+    def _passed_over(self, section: ScheduleSection, fire: DueRow, now: datetime) -> PassedOver | None:
+        if fire.schedule in self._at_work:
+            return PassedOver("skipped", AT_WORK)
+        if over := _after_window(section, fire, now):
+            return over
+        if section.catch_up == "none" and now > fire.due + GRACE:
+            return PassedOver("missed", "no collector ran, and catch_up is none")
+        return None
+
+    def _pass_over(self, fires: Sequence[DueRow], over: PassedOver) -> None:
+        times = [fire.scheduled_for for fire in fires]
+        writes.pass_over(self.db, fires[0].schedule, times, *over, self.leader)
+
+    # On the worker
+
+    def _work(self, fire: DueRow) -> None:
+        try:
+            self._begin(fire, datetime.now(UTC))
+        finally:
+            self._at_work.discard(fire.schedule)
+
+    def _begin(self, fire: DueRow, now: datetime) -> None:
+        section = self._in_force(fire.schedule)
+        if self.stopping():
+            return writes.give_back(self.db, *fire[:2], self.leader)
+        if section is None:
+            return writes.finish_fire(self.db, *fire[:2], "skipped", GONE, self.leader)
+        if over := _after_window(section, fire, now):
+            return writes.finish_fire(self.db, *fire[:2], *over, self.leader)
+        late = now > fire.due + GRACE
+        writes.start_fire(self.db, *fire[:2], self.leader, late=late)
+        problems = self._run_pairs(section, fire)
+        state: writes.Closed = "failed" if problems else "done"
+        writes.finish_fire(self.db, *fire[:2], state, _summed_up(problems), self.leader)
+
+    def _run_pairs(self, section: ScheduleSection, fire: DueRow) -> list[str]:
+        """What went wrong, a line each."""
+        how = calibrate if section.kind == "calibration" else run_pair
+        asked, run_ids, problems = asked_of(section, fire), list[int](), list[str]()
+        for pair in scheduled_pairs(self.settings(), section):
+            done = self.run(pair, asked, how)
+            if done.outcome:
+                run_ids.append(done.outcome.run_id)
+                writes.note_runs(self.db, *fire[:2], run_ids, self.leader)
+            if done.problem:
+                problems.append(f"{pair}: {done.problem}")
+        return problems
+
+
+def asked_of(section: ScheduleSection, fire: DueRow) -> Asked:
+    """How a fire's pairs are run: its time stands in each run, and is the seed of the cases drawn."""
+    at = f"{fire.scheduled_for:%Y-%m-%dT%H:%MZ}"
+    sample = Sample(str(section.subset), f"{fire.schedule} {at}") if section.subset else None
+    trigger = f"schedule:{fire.schedule}"
+    return Asked(trigger, section.trials, sample=sample, meta={"scheduled_for": at})
+
+
+def _after_window(section: ScheduleSection, fire: DueRow, now: datetime) -> PassedOver | None:
+    if section.window and now > fire.scheduled_for + time_of(section.window):
+        return PassedOver("missed", f"it could not begin within its window of {section.window}")
+    return None
+
+
+def _summed_up(problems: Sequence[str]) -> str | None:
+    """The first one, and how many more there are: each has an event of its own."""
+    more = f"; and {len(problems) - 1} more" if len(problems) > 1 else ""
+    return f"{problems[0]}{more}" if problems else None
