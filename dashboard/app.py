@@ -16,6 +16,8 @@ PAGES = (
     ("trends", "Trends", "show_chart", "How did it go?"),
     ("runs", "Runs", "play_circle", "What happened?"),
     ("suites", "Suites", "fact_check", "Can the questions be trusted?"),
+    ("health", "Health", "monitor_heart", "Is the monitor alive?"),
+    ("settings", "Settings", "settings", "What is in force?"),
 )
 ICON = Path(__file__).parent / "icon.svg"
 """A file of ours: the icons that Streamlit knows by name are fetched from afar when they stand in a tab."""

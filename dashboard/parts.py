@@ -9,6 +9,7 @@ from typing import Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dashboard import data, palette
 from dashboard.palette import Style, Theme
@@ -102,6 +103,15 @@ def title(finding: str, until: datetime | None) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.title(plain(finding), anchor=False, width="stretch")
         st.caption(f"data until {moment(until)}" if until else "no data", width="content")
+
+
+def heading(text: str) -> DeltaGenerator:
+    """A table's heading; what is drawn within stands beside it: its tools."""
+    row = st.container(
+        horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", gap="small"
+    )
+    row.subheader(text, anchor=False, width="content")
+    return row
 
 
 def onward(page: str, label: str, **parameters: str) -> None:

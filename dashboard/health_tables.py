@@ -1,0 +1,290 @@
+"""The tables of Health and Settings: rows in, frames out. A cell is never markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from dashboard import parts, tables
+from dashboard.palette import Style
+from store import health_words, words
+from store.queries import CalibrationPoint, EventRow, FireRow, HeartbeatRow, IndexCount, LeaseRow, RunPace
+
+LEVELS = {"error": "red", "warning": "orange", "info": ""}
+"""Levels of events with their colours, the worst first."""
+
+
+def table(frame: pd.DataFrame, key: str, columns: Mapping[str, Any], most: int = 12) -> None:
+    """A table as high as its rows, up to `most` of them; further ones are scrolled to."""
+    st.dataframe(
+        frame, key=key, hide_index=True, height="content" if len(frame) <= most else 31 * (most + 1) + 6,
+        placeholder="–", column_config=dict(columns),
+    )  # fmt: skip
+
+
+def badges(label: str, colours: Mapping[str, str], width: int) -> Any:
+    """A column of words with a colour where there is something to say; "" is the quiet one."""
+    clear = "#00000000" if parts.theme().mode == "dark" else "#ffffff00"
+    told = [colour or clear for colour in colours.values()]
+    return st.column_config.MultiselectColumn(label, options=list(colours), color=told, width=width)
+
+
+def moment_column(label: str) -> Any:
+    return st.column_config.DatetimeColumn(label, format="D MMM, HH:mm", timezone=parts.zone().key, width=105)
+
+
+def run_column() -> Any:
+    return st.column_config.NumberColumn("Run", format="%d", width=60)
+
+
+# Fires ----------------------------------------------------------------------------------------------------
+
+FIRE_COLOURS = {"missed": "red", "does not count": "violet", "skipped": "", "late": "orange"}
+
+
+def fires_frame(fires: Sequence[FireRow]) -> pd.DataFrame:
+    """What was not done as it should have been, the newest first."""
+    return pd.DataFrame([_fire(fire) for fire in reversed(fires) if fire.state not in ("done", "due")])
+
+
+def _fire(fire: FireRow) -> dict[str, Any]:
+    return {
+        "at": fire.scheduled_for.astimezone(parts.zone()),
+        "schedule": fire.schedule,
+        "state": [health_words.STATES[fire.state]],
+        "reason": fire.reason or "",
+        "runs": words.count(len(fire.run_ids), "run") if fire.run_ids else "",
+    }
+
+
+def fires_columns() -> dict[str, Any]:
+    column = st.column_config
+    return {
+        "at": moment_column("Scheduled for"),
+        "schedule": column.TextColumn("Schedule", width=110),
+        "state": badges("State", FIRE_COLOURS, 120),
+        "reason": column.TextColumn("Why", width="large"),
+        "runs": column.TextColumn("Made", width=70),
+    }
+
+
+def fires_csv(fires: Sequence[FireRow]) -> pd.DataFrame:
+    """Every fire, with the ids of its runs."""
+    return pd.DataFrame([_fire_csv(fire) for fire in fires], columns=list(FireRow._fields))
+
+
+def _fire_csv(fire: FireRow) -> dict[str, Any]:
+    times = {name: iso(getattr(fire, name)) for name in ("scheduled_for", "started_at")}
+    return fire._asdict() | times | {"run_ids": " ".join(map(str, fire.run_ids))}
+
+
+def iso(at: datetime | None) -> str | None:
+    return at.isoformat(timespec="seconds") if at else None
+
+
+def rows_csv(rows: Iterable[Any]) -> pd.DataFrame:
+    """Named tuples as they are, times in UTC."""
+    told = [
+        {name: iso(value) if isinstance(value, datetime) else value for name, value in row._asdict().items()}
+        for row in rows
+    ]
+    return pd.DataFrame(told)
+
+
+# Index counts ---------------------------------------------------------------------------------------------
+
+
+def counts_frame(rows: Sequence[IndexCount], styles: Mapping[str, Style]) -> pd.DataFrame:
+    """A row a leg, with what it held in every run."""
+    ordered = sorted(rows, key=lambda row: (row.suite, row.backend))
+    found = []
+    for _, group in groupby(ordered, lambda row: (row.suite, row.backend)):
+        found += _index(list(group), styles)
+    return pd.DataFrame(found)
+
+
+def _index(rows: Sequence[IndexCount], styles: Mapping[str, Style]) -> list[dict[str, Any]]:
+    newest = max(row.run_id for row in rows)
+    last = [row for row in rows if row.run_id == newest]
+    counted = [row.counted for row in last]
+    return [
+        {
+            "mark": tables.marker(styles[row.backend]),
+            "backend": row.backend,
+            "suite": row.suite,
+            "leg": row.leg,
+            "count": row.counted,
+            "over": [float(one.counted) for one in rows if one.leg == row.leg],
+            "stands": [_stands(counted, row)],
+        }
+        for row in last
+    ]
+
+
+def _stands(counted: Sequence[int], row: IndexCount) -> str:
+    return health_words.legs(counted, row.expected, row.counted)
+
+
+def counts_columns(frame: pd.DataFrame) -> dict[str, Any]:
+    column = st.column_config
+    told = sorted({word for words_ in frame["stands"] for word in words_})
+    colours = {word: "" if word in health_words.FINE else "red" for word in told}
+    return {
+        "mark": column.ImageColumn("", width=34),
+        "backend": column.TextColumn("Backend", width=90),
+        "suite": column.TextColumn("Suite", width=90),
+        "leg": column.TextColumn("Leg", width=80),
+        "count": column.NumberColumn("Count", format="localized", width=70),
+        "over": column.LineChartColumn("30 days", y_min=0, width=130, color="gray"),
+        "stands": badges("Legs", colours, 110),
+    }
+
+
+# Leases ---------------------------------------------------------------------------------------------------
+
+
+def leases_frame(leases: Sequence[LeaseRow], beats: Sequence[HeartbeatRow], clock: datetime) -> pd.DataFrame:
+    """Who says that it lives, and who holds what; ages and ends by the database's clock."""
+    rows = [_beat(beat, clock) for beat in beats]
+    held = sorted(leases, key=lambda lease: not lease.held)
+    return pd.DataFrame(rows + [_lease(lease, clock) for lease in held])
+
+
+def _beat(beat: HeartbeatRow, clock: datetime) -> dict[str, Any]:
+    gone = (clock - beat.at).total_seconds() > parts.STALE_HEARTBEAT
+    return {
+        "what": f"heartbeat of {beat.name}",
+        "state": ["silent" if gone else "alive"],
+        "owner": f"{beat.host}, process {beat.pid}",
+        "when": f"beat {words.ago(beat.at, clock)}, started {words.ago(beat.started_at, clock)}",
+        "token": None,
+    }
+
+
+def _lease(lease: LeaseRow, clock: datetime) -> dict[str, Any]:
+    left = (lease.expires - clock).total_seconds()
+    ended = f"expired {words.ago(lease.expires, clock)}" if lease.expires.year > 1970 else "given back"
+    return {
+        "what": f"lease of {lease.name}",
+        "state": ["held" if lease.held else "free"],
+        "owner": lease.owner,
+        "when": f"ends in {words.duration(max(left, 0))} unless renewed" if lease.held else ended,
+        "token": lease.token,
+    }
+
+
+def leases_columns() -> dict[str, Any]:
+    column = st.column_config
+    return {
+        "what": column.TextColumn("What", width=170),
+        "state": badges("State", {"alive": "", "silent": "violet", "held": "blue", "free": ""}, 70),
+        "owner": column.TextColumn("Owner", width=190),
+        "when": column.TextColumn("By the database's clock", width=210),
+        "token": column.NumberColumn("Token", format="%d", width=60, help="Higher each time it is taken."),
+    }
+
+
+# Pace -----------------------------------------------------------------------------------------------------
+
+
+def paces_frame(rows: Sequence[RunPace], styles: Mapping[str, Style]) -> pd.DataFrame:
+    return pd.DataFrame([_pace(row, styles) for row in rows])
+
+
+def _pace(row: RunPace, styles: Mapping[str, Style]) -> dict[str, Any]:
+    minutes = row.seconds / 60
+    return {
+        "mark": tables.marker(styles[row.backend]),
+        "backend": row.backend,
+        "suite": row.suite,
+        "took": words.duration(row.seconds),
+        "pace": row.scenarios / minutes if minutes else None,
+        "diagnosis": row.diagnosis_ms / row.busy_ms * 100 if row.busy_ms else None,
+        "run": row.run_id,
+    }
+
+
+def paces_columns() -> dict[str, Any]:
+    column = st.column_config
+    share = "Of the time for which the backend was kept at work: planting, settling, asking, diagnosing."
+    return {
+        "mark": column.ImageColumn("", width=34),
+        "backend": column.TextColumn("Backend", width=90),
+        "suite": column.TextColumn("Suite", width=90),
+        "took": column.TextColumn("Took", width=80),
+        "pace": column.NumberColumn("Scenarios a minute", format="%.1f", width=120),
+        "diagnosis": column.NumberColumn("Diagnosis", format="%.0f %%", width=80, help=share),
+        "run": run_column(),
+    }
+
+
+# A against A ----------------------------------------------------------------------------------------------
+
+
+def noise_frame(
+    found: Mapping[tuple[str, str], Sequence[CalibrationPoint]], styles: Mapping[str, Style]
+) -> pd.DataFrame:
+    """A row a suite and backend that was ever held against itself."""
+    return pd.DataFrame([_noise(*pair, points, styles) for pair, points in found.items() if points])
+
+
+def _noise(
+    suite: str, backend: str, points: Sequence[CalibrationPoint], styles: Mapping[str, Style]
+) -> dict[str, Any]:
+    told = [point.false_verdict for point in points if point.false_verdict is not None]
+    last = points[-1]
+    return {
+        "mark": tables.marker(styles[backend]),
+        "backend": backend,
+        "suite": suite,
+        "flips": f"{last.noise_floor * last.n:.0f} of {last.n}",
+        "over": [point.noise_floor * 100 for point in points],
+        "false": f"{sum(told):.0f} of {len(told)}" if told else "",
+        "last": last.started_at.astimezone(parts.zone()),
+    }
+
+
+def noise_columns() -> dict[str, Any]:
+    column = st.column_config
+    return {
+        "mark": column.ImageColumn("", width=34),
+        "backend": column.TextColumn("Backend", width=90),
+        "suite": column.TextColumn("Suite", width=90),
+        "flips": column.TextColumn("Cases that differ", width=110),
+        "over": column.LineChartColumn("So far", y_min=0, width=110, color="gray"),
+        "false": column.TextColumn("False verdicts", width=100),
+        "last": moment_column("Last"),
+    }
+
+
+# Events ---------------------------------------------------------------------------------------------------
+
+
+def events_frame(events: Sequence[EventRow]) -> pd.DataFrame:
+    return pd.DataFrame([_event(event) for event in events])
+
+
+def _event(event: EventRow) -> dict[str, Any]:
+    return {
+        "at": event.at.astimezone(parts.zone()),
+        "level": [event.level],
+        "source": event.source,
+        "message": event.message,
+        "run": event.run_id,
+    }
+
+
+def events_columns() -> dict[str, Any]:
+    column = st.column_config
+    return {
+        "at": moment_column("When"),
+        "level": badges("Level", LEVELS, 80),
+        "source": column.TextColumn("From", width=130),
+        "message": column.TextColumn("What", width="large"),
+        "run": run_column(),
+    }

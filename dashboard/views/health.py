@@ -1,0 +1,371 @@
+"""Is the monitor alive? Schedules against runs, who holds what, what went wrong, what watching takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, time, timedelta
+from statistics import median
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from dashboard import charts, data, fires, health_tables, navigation, parts, tables
+from dashboard.fires import Look
+from dashboard.parts import plain
+from store import health_words, queries, words
+from store.health_words import Pulse
+from store.queries import CalibrationPoint, EventRow, FireRow, HeartbeatRow, LeaseRow
+from store.records import RequestRow
+
+NIGHTS = 30
+EVENTS = 500
+REQUESTS = 50
+"""Of so many requests it is told how long they waited."""
+WAITING = ("queued", "claimed")
+COMMANDS = (
+    ("Run the suites, collect by the schedules and serve these pages", "memtrend up"),
+    ("Collect alone, beside a dashboard that is served elsewhere", "memtrend collect"),
+    ("See what is configured and what is missing", "memtrend doctor"),
+)
+
+
+def page() -> None:
+    if not (_beats() or data.now(queries.schedules) or data.ask(queries.overview)):
+        title = health_words.health_title(Pulse(None, alive=False, scheduled=False), parts.now())
+        parts.nothing_yet(title, "A collector runs what is scheduled, and says here that it lives.", COMMANDS)
+        return
+    st.fragment(_pulses, run_every=10)()
+    _calendar()
+    left, right = st.columns(2, gap="medium")
+    with left:
+        _counts()
+        st.fragment(_leases, run_every=10)()
+        _noise()
+    with right:
+        _paces()
+        _environments()
+    _events()
+
+
+# Pulses ---------------------------------------------------------------------------------------------------
+
+
+def _pulses() -> None:
+    """The title and the cards, drawn again by themselves: that a collector died shows without a reload."""
+    beats, clock = _beats(), data.now(queries.clock)
+    closed = _closed()
+    refused = _refused(beats)
+    pulse = _pulse(beats, clock, closed, bool(refused))
+    parts.title(health_words.health_title(pulse, parts.now()), parts.newest(closed) or _last_run())
+    if not pulse.alive:
+        _how("A collector runs what is scheduled. Start one, and leave it running:", "memtrend collect")
+    if refused:
+        _how(refused, "memtrend doctor")
+    with st.grid(5, min_column_width=190, gap="small"):
+        parts.card("Collector", *_alive(pulse, beats))
+        parts.card("Runs of the last 24 hours", *_whole(closed))
+        parts.card("Next scheduled run", *_next())
+        parts.card("Queue of requests", *_queue(clock))
+        parts.card("False verdicts, A against A", *_false(_calibrations()))
+
+
+def _beats() -> list[HeartbeatRow]:
+    """Of collectors, the newest first."""
+    found = [beat for beat in data.now(queries.heartbeats) if beat.name.startswith(parts.COLLECTOR)]
+    return sorted(found, key=lambda beat: beat.at, reverse=True)
+
+
+def _closed() -> list[queries.RunRow]:
+    since = (parts.now() - timedelta(days=1)).replace(minute=0, second=0, microsecond=0)
+    return [run for run in data.ask(queries.runs, since=since, limit=None) if run.status != "running"]
+
+
+def _last_run() -> datetime | None:
+    return parts.newest(row.last_whole for row in data.ask(queries.overview))
+
+
+def _pulse(
+    beats: Sequence[HeartbeatRow], clock: datetime, closed: Sequence[queries.RunRow], refused: bool
+) -> Pulse:
+    age = max((clock - beats[0].at).total_seconds(), 0.0) if beats else None
+    week = parts.now() - health_words.WEEK
+    missed = [fire for fire in _fires() if fire.state == "missed" and fire.scheduled_for >= week]
+    return Pulse(
+        age,
+        alive=age is not None and age <= parts.STALE_HEARTBEAT,
+        scheduled=any(row.enabled for row in data.now(queries.schedules)),
+        missed=[fire.scheduled_for.astimezone(parts.zone()) for fire in missed],
+        broken=sum(run.status in words.PROBLEMS for run in closed),
+        closed=len(closed),
+        configuration=refused,
+    )
+
+
+def _refused(beats: Sequence[HeartbeatRow]) -> str:
+    """What is wrong with a configuration that was edited to nonsense."""
+    told = data.now(queries.events, EVENTS, levels=["info", "error"])
+    own = [(event.at, event.message) for event in told if event.source == parts.COLLECTOR]
+    return health_words.refused_configuration(own, beats[0].started_at if beats else None)
+
+
+def _how(text: str, command: str) -> None:
+    with st.container(border=True, gap="xsmall"):
+        st.markdown(f":material/heart_broken: :violet[{plain(text)}]")
+        st.code(command, language="bash", width=480)
+
+
+def _alive(pulse: Pulse, beats: Sequence[HeartbeatRow]) -> tuple[str, ...]:
+    if pulse.age is None:
+        return "never seen", "memtrend collect starts one"
+    led = next((row for row in data.now(queries.leases) if row.name == parts.COLLECTOR and row.held), None)
+    who = f"{beats[0].host}, process {beats[0].pid}"
+    return (
+        f"beat {words.duration(pulse.age)} ago",
+        who if pulse.alive else f"gone: {who}",
+        f"leads with token {led.token}" if led else "nobody leads",
+    )
+
+
+def _whole(closed: Sequence[queries.RunRow]) -> tuple[str, ...]:
+    if not closed:
+        return "none", "no run ended in that time"
+    whole = sum(run.status == "whole" for run in closed)
+    broken = [f"{run.backend} on {run.suite}: {run.status}" for run in closed if run.status in words.PROBLEMS]
+    return f"{whole} of {len(closed)} whole", *broken[:2], *(["and more"] if len(broken) > 2 else [])
+
+
+def _next() -> tuple[str, ...]:
+    expected = data.now(queries.next_expected)
+    if expected is None:
+        return "none", "nothing is scheduled: [schedules] in memtrend.toml"
+    names = [row.name for row in data.now(queries.schedules) if row.enabled]
+    return parts.moment(expected.at), f"{expected.schedule}, one of {words.count(len(names), 'schedule')}"
+
+
+def _queue(clock: datetime) -> tuple[str, ...]:
+    """How many wait, and how long those before them waited."""
+    asked = data.now(queries.requests, limit=REQUESTS)
+    waiting = [row for row in asked if row.state in WAITING]
+    took = [(row.claimed_at - row.created_at).total_seconds() for row in asked if row.claimed_at]
+    notes = [f"oldest asked {words.ago(waiting[-1].created_at, clock)}"] if waiting else []
+    if took:
+        notes.append(f"taken within {words.duration(max(median(took), 0))}, median of {len(took)}")
+    return f"{len(waiting)} waiting" if waiting else "empty", *notes, *_answered(asked)
+
+
+def _answered(asked: Sequence[RequestRow]) -> list[str]:
+    failed = sum(row.state == "failed" for row in asked)
+    return [f"{failed} of the last {len(asked)} failed" if failed else "none failed"] if asked else []
+
+
+def _calibrations() -> dict[tuple[str, str], list[CalibrationPoint]]:
+    """By suite and backend."""
+    pairs = [(row.suite, row.backend) for row in data.ask(queries.overview)]
+    return {pair: data.ask(queries.calibrations, *pair) for pair in pairs}
+
+
+def _false(found: dict[tuple[str, str], list[CalibrationPoint]]) -> tuple[str, ...]:
+    told = [one.false_verdict for points in found.values() for one in points if one.false_verdict is not None]
+    if not told:
+        return "–", "no calibration told yet"
+    return f"{sum(told):.0f} of {len(told)}", "1 in 20 is what the first look allows"
+
+
+# Calendar -------------------------------------------------------------------------------------------------
+
+
+def _fires() -> list[FireRow]:
+    now = parts.now()
+    first = datetime.combine(now.date() - timedelta(days=NIGHTS - 1), time(), parts.zone())
+    return data.now(queries.schedule_calendar, first, now)
+
+
+def _calendar() -> None:
+    found = _fires()
+    with parts.heading(f"Schedules against runs, last {NIGHTS} days"):
+        tables.download("Fires as CSV", "fires.csv", lambda: health_tables.fires_csv(found))
+    if not found:
+        st.markdown(
+            "No schedule was due in that time. `[schedules.NAME]` in memtrend.toml makes one; "
+            "a collector follows it: `memtrend collect`."
+        )
+        return
+    _strip(found)
+    st.caption(
+        "Grey: done. Orange »: late. Violet !: does not count. Red ×: missed. Dark grey –: skipped on "
+        "purpose. Blank: not scheduled. A click opens the run; of several fires of a day the worst is shown."
+    )
+    wrong = health_tables.fires_frame(found)
+    if not wrong.empty:
+        health_tables.table(wrong, "fires-wrong", health_tables.fires_columns(), most=6)
+
+
+def _strip(found: Sequence[FireRow]) -> None:
+    ids = sorted({run_id for fire in found for run_id in fire.run_ids})
+    rows = fires.rows(found, data.ask(queries.run_states, ids), parts.zone())
+    today = parts.now().date()
+    look = Look(fires.days_between(today - timedelta(days=NIGHTS - 1), today), parts.styles(), parts.theme())
+    st.plotly_chart(
+        fires.figure(rows, look), key="fires", theme=None, config=charts.CONFIG, on_select=_opened,
+        selection_mode="points", alt=fires.alt(rows),
+    )  # fmt: skip
+
+
+def _opened() -> None:
+    for point in st.session_state.fires.selection.points:
+        if point["customdata"][0] is not None:
+            navigation.go("run", run=point["customdata"][0])
+
+
+# Tables ---------------------------------------------------------------------------------------------------
+
+
+def _counts() -> None:
+    since = (parts.now() - timedelta(days=NIGHTS)).replace(hour=0, minute=0, second=0, microsecond=0)
+    rows = data.ask(queries.index_counts, since)
+    with parts.heading("Index counts"):
+        if rows:
+            tables.download("CSV", "index-counts.csv", lambda: health_tables.rows_csv(rows))
+    if not rows:
+        st.markdown(
+            "No run counted an index yet. A suite of kind `index_health` does; what its legs should hold is "
+            "recorded once: `memtrend canary record`."
+        )
+        return
+    frame = health_tables.counts_frame(rows, parts.styles())
+    health_tables.table(frame, "counts", health_tables.counts_columns(frame))
+
+
+def _leases() -> None:
+    beats, leases, clock = data.now(queries.heartbeats), data.now(queries.leases), data.now(queries.clock)
+    with parts.heading("Leases and heartbeats"):
+        if beats or leases:
+            tables.download("CSV", "leases.csv", lambda: _held_csv(beats, leases))
+    if not (beats or leases):
+        st.markdown("Nobody has ever held this record: `memtrend collect` starts a collector.")
+        return
+    frame = health_tables.leases_frame(leases, beats, clock)
+    health_tables.table(frame, "leases", health_tables.leases_columns())
+
+
+def _held_csv(beats: Sequence[HeartbeatRow], leases: Sequence[LeaseRow]) -> pd.DataFrame:
+    return health_tables.rows_csv([*beats, *leases])
+
+
+def _noise() -> None:
+    found = _calibrations()
+    with parts.heading("A against A: cases that differ when nothing changed"):
+        if any(found.values()):
+            tables.download("CSV", "calibrations.csv", lambda: _noise_csv(found))
+    if not any(found.values()):
+        st.markdown(
+            'No backend was held against itself yet. A schedule with `kind = "calibration"` in memtrend.toml '
+            "does so, once a collector follows it: `memtrend collect`."
+        )
+        return
+    frame = health_tables.noise_frame(found, parts.styles())
+    health_tables.table(frame, "noise", health_tables.noise_columns())
+
+
+def _noise_csv(found: dict[tuple[str, str], list[CalibrationPoint]]) -> pd.DataFrame:
+    frames = [
+        health_tables.rows_csv(points).assign(suite=suite, backend=backend)
+        for (suite, backend), points in found.items()
+    ]
+    return pd.concat(frames)
+
+
+def _paces() -> None:
+    rows = data.ask(queries.run_paces)
+    with parts.heading("What the newest whole runs took"):
+        if rows:
+            tables.download("CSV", "paces.csv", lambda: health_tables.rows_csv(rows))
+    if not rows:
+        st.markdown("No whole run yet: `memtrend run` makes the first ones.")
+        return
+    frame = health_tables.paces_frame(rows, parts.styles())
+    health_tables.table(frame, "paces", health_tables.paces_columns())
+
+
+def _environments() -> None:
+    frame = pd.DataFrame(_environment_rows())
+    with parts.heading("Environments that backends ran in"):
+        if not frame.empty:
+            tables.download("CSV", "environments.csv", lambda: frame)
+    if frame.empty:
+        st.markdown("No backend has run yet: `memtrend backend envs` lists the environments of releases.")
+        return
+    column = st.column_config
+    health_tables.table(
+        frame, "environments",
+        {
+            "backend": column.TextColumn("Backend", width=110),
+            "packages": column.TextColumn("Its packages", width=190),
+            "python": column.TextColumn("Python", width=70), "os": column.TextColumn("System", width=110),
+            "since": column.TextColumn("Last run", width=110),
+        },
+    )  # fmt: skip
+
+
+def _environment_rows() -> list[dict[str, Any]]:
+    """Of the newest run of each backend."""
+    newest: dict[str, queries.RunRow] = {}
+    for row in data.ask(queries.overview):
+        runs = [run for run in (row.latest, newest.get(row.backend)) if run]
+        if runs:
+            newest[row.backend] = max(runs, key=lambda run: run.started_at)
+    return [_environment(backend, run) for backend, run in newest.items()]
+
+
+def _environment(backend: str, run: queries.RunRow) -> dict[str, Any]:
+    known = run.environment_id is not None
+    content = data.ask(queries.environment, run.environment_id) if known else {}
+    packages = content.get("packages", {})
+    own = [f"{name} {packages.get(name, '')}".strip() for name in content.get("of_backend", {})]
+    return {
+        "backend": backend,
+        "packages": ", ".join(own) or "memtrend's own",
+        "python": content.get("python", ""),
+        "os": content.get("os", ""),
+        "since": parts.moment(run.started_at),
+    }
+
+
+# Events ---------------------------------------------------------------------------------------------------
+
+
+def _events() -> None:
+    with parts.heading("Errors and events"):
+        levels = st.pills(
+            "Level", list(health_tables.LEVELS), default=["error", "warning"], key="level",
+            selection_mode="multi", bind="query-params", label_visibility="collapsed",
+        )  # fmt: skip
+        found = data.now(queries.events, EVENTS, levels=list(levels) or None)
+        if found:
+            tables.download("Events as CSV", "events.csv", lambda: health_tables.rows_csv(found))
+    if not found:
+        what = words.listed([f"{level}s" for level in levels if level != "info"]) or "events"
+        st.markdown(f"No {what} in this record.")
+        return
+    _event_table(found)
+
+
+def _event_table(found: Sequence[EventRow]) -> None:
+    st.session_state["_event_runs"] = [event.run_id for event in found]
+    st.dataframe(
+        health_tables.events_frame(found), key="events", hide_index=True, placeholder="–",
+        height="content" if len(found) <= 12 else 400, on_select=_event_opened,
+        selection_mode="single-cell", column_config=health_tables.events_columns(),
+    )  # fmt: skip
+    newest = f"The newest {EVENTS}. " if len(found) == EVENTS else ""
+    st.caption(f"{newest}A click on a row that names a run opens it.")
+
+
+def _event_opened() -> None:
+    place = tables.clicked("events")
+    if place is not None and (run_id := st.session_state["_event_runs"][place]) is not None:
+        navigation.go("run", run=run_id)
+
+
+page()

@@ -1,0 +1,142 @@
+"""What is said of the monitor itself: whether it lives, keeps its schedules, and follows its configuration.
+Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from store import words
+
+STATES = {
+    "due": "due",
+    "done": "done",
+    "late": "late",
+    "skipped": "skipped",
+    "invalid": "does not count",
+    "missed": "missed",
+}
+"""The states of a fire in words, the worse the later."""
+
+WEEK = timedelta(days=7)
+"""How far back a missed run is news for a title: what is older the calendar shows."""
+
+BROKEN = "the configuration was changed but is broken"
+IN_FORCE = "the changed configuration is in force"
+"""How the events of a collector begin that read its configuration again."""
+
+
+class Pulse(NamedTuple):
+    """What the title of Health is made of. `age`: seconds since the collector last said that it lives, None
+    for never; `alive`: whether that is recent; `scheduled`: whether anything is; `missed`: fire times of the
+    last week without a run, in the viewer's zone; `broken`: of `closed` runs of the last 24 hours, those that
+    do not count; `configuration`: whether what is configured now could not be taken over."""
+
+    age: float | None
+    alive: bool
+    scheduled: bool
+    missed: Sequence[datetime] = ()
+    broken: int = 0
+    closed: int = 0
+    configuration: bool = False
+
+
+def health_title(pulse: Pulse, now: datetime) -> str:
+    """What is wrong with the monitor, the worst first; else that all ran."""
+    wrong = [*_dead(pulse), *_missed(pulse.missed, now), *_broken(pulse), *_configuration(pulse)]
+    if wrong:
+        return "; ".join([wrong[0], *(text[0].lower() + text[1:] for text in wrong[1:])])
+    assert pulse.age is not None
+    kept = "Everything ran" if pulse.scheduled else "Nothing is scheduled"
+    return f"{kept}; the last collector heartbeat is {words.duration(pulse.age)} old"
+
+
+def _dead(pulse: Pulse) -> list[str]:
+    return [] if pulse.alive else ["No collector is running: nothing will be measured"]
+
+
+def _missed(missed: Sequence[datetime], now: datetime) -> list[str]:
+    if not missed:
+        return []
+    runs = "scheduled run was" if len(missed) == 1 else "scheduled runs were"
+    return [
+        f"{words.spelled(len(missed)).capitalize()} {runs} missed {_since(min(missed), now, len(missed))}"
+    ]
+
+
+def _since(first: datetime, now: datetime, n: int) -> str:
+    """ "since Friday", "today", "yesterday": a weekday only while it can mean one day alone."""
+    days = (now.date() - first.date()).days
+    word = "on" if n == 1 else "since"
+    if days < 2:
+        day = ("today", "yesterday")[max(days, 0)]
+        return day if n == 1 or not days else f"since {day}"
+    return f"{word} {first:%A}" if days < WEEK.days else f"{word} {words.day(first, now)}"
+
+
+def _broken(pulse: Pulse) -> list[str]:
+    if not pulse.broken:
+        return []
+    verb = "does" if pulse.broken == 1 else "do"
+    return [f"{pulse.broken} of {words.count(pulse.closed, 'run')} of the last 24 hours {verb} not count"]
+
+
+def _configuration(pulse: Pulse) -> list[str]:
+    said = "The configuration was changed and is broken, so the former stays in force"
+    return [said] if pulse.configuration else []
+
+
+def refused_configuration(told: Iterable[tuple[datetime, str]], started: datetime | None) -> str:
+    """What a collector says is wrong with a configuration that it did not take over, "" while it follows it.
+    `told`: its events, newest first; `started`: since when it runs, since it starts with none that is
+    broken."""
+    for at, message in told:
+        if message.startswith(IN_FORCE) or (started and at < started):
+            return ""
+        if message.startswith(BROKEN):
+            return message
+    return ""
+
+
+def settings_title(file: str, written: int, writes: bool) -> str:
+    """Where what is in force comes from, and whether these pages may ask for runs."""
+    source = f"{words.count(written, 'key')} of {file}" if file else "Defaults alone"
+    if file and not written:
+        source = f"Defaults: {file} sets nothing"
+    return f"{source} in force; these pages {'may ask for runs' if writes else 'only read'}"
+
+
+def may_write(allowed: bool | None, host: str, loopback: bool) -> str:
+    """Why pages may ask for runs, or not. `allowed`: what the configuration says, None for nothing."""
+    if allowed is not None:
+        return f"[dashboard] writes = {str(allowed).lower()}"
+    return (
+        f"{host or 'every address'} is this machine alone"
+        if loopback
+        else f"{host or 'every address'} can be reached from elsewhere; [dashboard] writes = true allows it"
+    )
+
+
+def size(n: int) -> str:
+    """ "812 kB", "1.31 GB"."""
+    value, unit = float(n), "B"
+    for bigger in ("kB", "MB", "GB", "TB"):
+        if value < 1000:
+            break
+        value, unit = value / 1000, bigger
+    return f"{value:,.0f} {unit}" if unit in ("B", "kB") else f"{value:,.3g} {unit}"
+
+
+FINE = ("as recorded", "agree", "only leg")
+"""What `legs` says of a leg with which nothing is wrong."""
+
+
+def legs(counted: Sequence[int], expected: int | None, count: int) -> str:
+    """How a leg stands: against what it should hold, else against the other legs of its index."""
+    if expected is not None:
+        off = count - expected
+        return "as recorded" if not off else f"{abs(off):,} {'too many' if off > 0 else 'too few'}"
+    if len(counted) == 1:
+        return "only leg"
+    return "agree" if len(set(counted)) == 1 else "differ"

@@ -1,0 +1,81 @@
+"""Where each key of the configuration comes from: a variable, the file, or nowhere, which is its default."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from store.models import to_json
+from store.settings import DELIMITER, PREFIX, Settings, public
+
+DEFAULT = "default"
+
+
+class Key(NamedTuple):
+    """A dotted key that is in force. `value` is fit to show; `origin`: the name of the file or of the
+    environment variable that sets it, or `DEFAULT`."""
+
+    name: str
+    value: str
+    origin: str
+
+
+def keys_in_force(settings: Settings, *, readable: bool = True) -> list[Key]:
+    """Every key, section by section, secrets hidden. What the file says is read again: whoever asks has just
+    loaded it. `readable` False: the file is broken now, and origins are ""."""
+    written = _written(settings) if readable else {}
+    file = settings.source.name if settings.source else ""
+    return [
+        Key(".".join(path), _shown(value), _origin(path, written, file) if readable else "")
+        for path, value in _leaves(public(settings), ())
+    ]
+
+
+def _written(settings: Settings) -> Mapping[str, Any]:
+    if settings.source is None:
+        return {}
+    return tomllib.loads(settings.source.read_text(encoding="utf-8"))
+
+
+def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    if isinstance(value, Mapping) and value:
+        for name, inner in value.items():
+            yield from _leaves(inner, (*path, str(name)))
+    else:
+        yield path, value
+
+
+def _shown(value: Any) -> str:
+    """As TOML writes it, but for what is not set."""
+    return "" if value is None else to_json(value)
+
+
+def _origin(path: tuple[str, ...], written: Mapping[str, Any], file: str) -> str:
+    return _variable(path) or (file if _is_written(path, written) else DEFAULT)
+
+
+def _is_written(path: tuple[str, ...], written: Any) -> bool:
+    """A secret may stand in the file that `KEY_file` names."""
+    for place, step in enumerate(path):
+        if not isinstance(written, Mapping):
+            return False
+        if step not in written:
+            return place == len(path) - 1 and f"{step}_file" in written
+        written = written[step]
+    return True
+
+
+def _variable(path: tuple[str, ...]) -> str | None:
+    """The variable that sets the key, or a section around it."""
+    name = PREFIX + DELIMITER.join(path).upper()
+    return next(
+        (
+            variable
+            for variable in sorted(os.environ)
+            if variable.upper().startswith(PREFIX)
+            and f"{name}{DELIMITER}".startswith(variable.upper().removesuffix("_FILE") + DELIMITER)
+        ),
+        None,
+    )
