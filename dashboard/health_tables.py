@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Any
@@ -13,7 +13,16 @@ import streamlit as st
 from dashboard import parts, tables
 from dashboard.palette import Style
 from store import health_words, words
-from store.queries import CalibrationPoint, EventRow, FireRow, HeartbeatRow, IndexCount, LeaseRow, RunPace
+from store.queries import (
+    CalibrationPoint,
+    EventRow,
+    FireRow,
+    HeartbeatRow,
+    IndexCount,
+    LeaseRow,
+    RunPace,
+    RunState,
+)
 
 LEVELS = {"error": "red", "warning": "orange", "info": ""}
 """Levels of events with their colours, the worst first."""
@@ -47,19 +56,32 @@ def run_column() -> Any:
 FIRE_COLOURS = {"missed": "red", "does not count": "violet", "skipped": "", "late": "orange"}
 
 
-def fires_frame(fires: Sequence[FireRow]) -> pd.DataFrame:
-    """What was not done as it should have been, the newest first."""
-    return pd.DataFrame([_fire(fire) for fire in reversed(fires) if fire.state not in ("done", "due")])
+def fires_frame(fires: Sequence[FireRow], runs: Sequence[RunState]) -> pd.DataFrame:
+    """What was not done as it should have been, the newest first. `runs`: at least those of the fires."""
+    known = {run.run_id: run for run in runs}
+    wrong = [fire for fire in reversed(fires) if fire.state not in ("done", "due")]
+    return pd.DataFrame([_fire(fire, known) for fire in wrong])
 
 
-def _fire(fire: FireRow) -> dict[str, Any]:
+def _fire(fire: FireRow, known: Mapping[int, RunState]) -> dict[str, Any]:
     return {
         "at": fire.scheduled_for.astimezone(parts.zone()),
         "schedule": fire.schedule,
         "state": [health_words.STATES[fire.state]],
-        "reason": fire.reason or "",
+        "reason": "; ".join(_why(fire, known)),
         "runs": words.count(len(fire.run_ids), "run") if fire.run_ids else "",
     }
+
+
+def _why(fire: FireRow, known: Mapping[int, RunState]) -> Iterator[str]:
+    if fire.state == "late" and fire.started_at:
+        yield health_words.begun(fire.started_at - fire.scheduled_for)
+    broken = [run for run_id in fire.run_ids if (run := known.get(run_id)) and run.status in words.PROBLEMS]
+    yield from (f"{run.backend} on {run.suite}, run {run.run_id}: {run.status}" for run in broken[:3])
+    if len(broken) > 3:
+        yield f"and {len(broken) - 3} more"
+    if fire.reason and not broken:
+        yield fire.reason
 
 
 def fires_columns() -> dict[str, Any]:

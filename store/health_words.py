@@ -3,6 +3,7 @@ Pure."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -99,12 +100,27 @@ def refused_configuration(told: Iterable[tuple[datetime, str]], started: datetim
     return ""
 
 
-def settings_title(file: str, written: int, writes: bool) -> str:
-    """Where what is in force comes from, and whether these pages may ask for runs."""
-    source = f"{words.count(written, 'key')} of {file}" if file else "Defaults alone"
-    if file and not written:
-        source = f"Defaults: {file} sets nothing"
-    return f"{source} in force; these pages {'may ask for runs' if writes else 'only read'}"
+def settings_title(file: str, origins: Iterable[str], default: str, writes: bool) -> str:
+    """Where what is in force comes from, and whether these pages may ask for runs. `origins` of every key:
+    the `file`, a variable, or `default`."""
+    found = Counter("file" if one == file else "environment" for one in origins if one != default)
+    told = [f"{file} sets {words.count(found['file'], 'key')}"] if found["file"] else []
+    told += (
+        [f"the environment {'' if told else 'sets '}{found['environment']}"] if found["environment"] else []
+    )
+    source = words.listed(told) or "Every key has its default"
+    may = "may ask for runs" if writes else "only read"
+    return f"{source[0].upper() if not found['file'] else source[0]}{source[1:]}; these pages {may}"
+
+
+def begun(late: timedelta) -> str:
+    """Why a fire was late."""
+    return f"begun {words.duration(late.total_seconds())} after its time"
+
+
+def taken(waited: float) -> str:
+    """How soon a collector takes what is asked of it."""
+    return "under a second" if waited < 1 else words.duration(waited)
 
 
 def may_write(allowed: bool | None, host: str, loopback: bool) -> str:

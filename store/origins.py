@@ -14,23 +14,27 @@ DEFAULT = "default"
 
 
 class Key(NamedTuple):
-    """A dotted key that is in force. `value` is fit to show; `origin`: the name of the file or of the
+    """A dotted key that is in force. `value` as JSON, fit to show, None for what is not set; `origin`: the name of the file or of the
     environment variable that sets it, or `DEFAULT`."""
 
     name: str
-    value: str
+    value: str | None
     origin: str
 
 
 def keys_in_force(settings: Settings, *, readable: bool = True) -> list[Key]:
-    """Every key, section by section, secrets hidden. What the file says is read again: whoever asks has just
+    """Every key, secrets hidden, the sections that have keys of their own first. What the file says is read again: whoever asks has just
     loaded it. `readable` False: the file is broken now, and origins are ""."""
     written = _written(settings) if readable else {}
     file = settings.source.name if settings.source else ""
     return [
         Key(".".join(path), _shown(value), _origin(path, written, file) if readable else "")
-        for path, value in _leaves(public(settings), ())
+        for path, value in _leaves(_ordered(public(settings)), ())
     ]
+
+
+def _ordered(sections: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(sorted(sections.items(), key=lambda item: item[0] in ("backends", "suites", "schedules")))
 
 
 def _written(settings: Settings) -> Mapping[str, Any]:
@@ -47,9 +51,8 @@ def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
         yield path, value
 
 
-def _shown(value: Any) -> str:
-    """As TOML writes it, but for what is not set."""
-    return "" if value is None else to_json(value)
+def _shown(value: Any) -> str | None:
+    return None if value is None else to_json(value)
 
 
 def _origin(path: tuple[str, ...], written: Mapping[str, Any], file: str) -> str:

@@ -15,7 +15,7 @@ from dashboard.fires import Look
 from dashboard.parts import plain
 from store import health_words, queries, words
 from store.health_words import Pulse
-from store.queries import CalibrationPoint, EventRow, FireRow, HeartbeatRow, LeaseRow
+from store.queries import CalibrationPoint, EventRow, FireRow, HeartbeatRow, LeaseRow, RunState
 from store.records import RequestRow
 
 NIGHTS = 30
@@ -42,9 +42,9 @@ def page() -> None:
         _counts()
         st.fragment(_leases, run_every=10)()
         _noise()
+        _environments()
     with right:
         _paces()
-        _environments()
     _events()
 
 
@@ -150,7 +150,7 @@ def _queue(clock: datetime) -> tuple[str, ...]:
     took = [(row.claimed_at - row.created_at).total_seconds() for row in asked if row.claimed_at]
     notes = [f"oldest asked {words.ago(waiting[-1].created_at, clock)}"] if waiting else []
     if took:
-        notes.append(f"taken within {words.duration(max(median(took), 0))}, median of {len(took)}")
+        notes.append(f"taken within {health_words.taken(median(took))}, median of {len(took)}")
     return f"{len(waiting)} waiting" if waiting else "empty", *notes, *_answered(asked)
 
 
@@ -191,19 +191,20 @@ def _calendar() -> None:
             "a collector follows it: `memtrend collect`."
         )
         return
-    _strip(found)
+    ids = sorted({run_id for fire in found for run_id in fire.run_ids})
+    runs = data.ask(queries.run_states, ids)
+    _strip(found, runs)
     st.caption(
         "Grey: done. Orange »: late. Violet !: does not count. Red ×: missed. Dark grey –: skipped on "
         "purpose. Blank: not scheduled. A click opens the run; of several fires of a day the worst is shown."
     )
-    wrong = health_tables.fires_frame(found)
+    wrong = health_tables.fires_frame(found, runs)
     if not wrong.empty:
         health_tables.table(wrong, "fires-wrong", health_tables.fires_columns(), most=6)
 
 
-def _strip(found: Sequence[FireRow]) -> None:
-    ids = sorted({run_id for fire in found for run_id in fire.run_ids})
-    rows = fires.rows(found, data.ask(queries.run_states, ids), parts.zone())
+def _strip(found: Sequence[FireRow], runs: Sequence[RunState]) -> None:
+    rows = fires.rows(found, runs, parts.zone())
     today = parts.now().date()
     look = Look(fires.days_between(today - timedelta(days=NIGHTS - 1), today), parts.styles(), parts.theme())
     st.plotly_chart(

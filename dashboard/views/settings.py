@@ -17,7 +17,7 @@ from store.sections import BackendSection, ScheduleSection
 from store.settings import Settings, SettingsError, load_settings, public
 
 EVERY, WRITTEN = "every key", "set by you"
-SHOWN_PACKAGES = ("streamlit", "plotly", "sqlalchemy", "pydantic", "numpy", "scipy")
+SHOWN_PACKAGES = ("streamlit", "plotly", "sqlalchemy", "pydantic")
 
 
 class Shown(NamedTuple):
@@ -54,16 +54,17 @@ def _shown() -> Shown:
 
 
 def _title(shown: Shown) -> None:
-    if shown.problem:
-        parts.title("The configuration is broken, so the former stays in force", data.now(queries.clock))
-        with st.container(border=True, gap="xsmall"):
-            st.badge("Not taken over", icon=":material/error:", color="violet")
-            st.text(shown.problem)
-            st.code("memtrend doctor", language="bash", width=480)
+    file = _file(shown.settings)
+    if not shown.problem:
+        origins = [key.origin for key in shown.keys]
+        finding = health_words.settings_title(file, origins, DEFAULT, data.may_write())
+        st.title(parts.plain(finding), anchor=False)
         return
-    written = sum(key.origin != DEFAULT for key in shown.keys)
-    finding = health_words.settings_title(_file(shown.settings), written, data.may_write())
-    parts.title(finding, data.now(queries.clock))
+    st.title("The configuration is broken, so the former stays in force", anchor=False)
+    with st.container(border=True, gap="xsmall"):
+        st.badge("Not taken over", icon=":material/error:", color="violet")
+        st.text(shown.problem)
+        st.code("memtrend doctor", language="bash", width=480)
 
 
 def _file(settings: Settings) -> str:
@@ -134,10 +135,10 @@ def _schedules(settings: Settings) -> None:
     _table(
         "Schedules", "schedules", rows,
         "Nothing is scheduled: `[schedules.NAME]` in memtrend.toml makes one.",
-        schedule=column.TextColumn("Schedule", width=90), when=column.TextColumn("When", width=130),
+        schedule=column.TextColumn("Schedule", width=80), when=column.TextColumn("When", width=110),
+        next=health_tables.moment_column("Next"), last=health_tables.moment_column("Last"),
         suites=column.TextColumn("Suites", width=130), backends=column.TextColumn("Backends", width=90),
         kind=column.TextColumn("Kind", width=80), trials=column.NumberColumn("Trials", width=55),
-        next=health_tables.moment_column("Next"), last=health_tables.moment_column("Last"),
     )  # fmt: skip
 
 
@@ -149,11 +150,11 @@ def _schedule(name: str, section: ScheduleSection, known: queries.ScheduleRow | 
     return {
         "schedule": name,
         "when": f"{section.cron} ({section.timezone})" if section.cron else f"every {section.every}",
+        **times,
         "suites": ", ".join(section.suites),
         "backends": "all" if section.backends == ["*"] else ", ".join(section.backends),
         "kind": section.kind if section.enabled else f"{section.kind}, off",
         "trials": section.trials,
-        **times,
     }
 
 
@@ -166,7 +167,8 @@ def _backends(settings: Settings) -> None:
     ]
     column = st.column_config
     _table(
-        "Backends", "backends", rows, "No backend is configured: `[backends.NAME]` in memtrend.toml adds one.",
+        "Backends", "backends", rows,
+        "No backend is configured: `[backends.NAME]` in memtrend.toml adds one.",
         mark=column.ImageColumn("", width=34), backend=column.TextColumn("Backend", width=100),
         type=column.TextColumn("Type", width=100), package=column.TextColumn("Release", width=130),
         control=column.TextColumn("Control", width=120), python=column.TextColumn("Python", width=65),
@@ -203,10 +205,11 @@ def _retention(keys: Sequence[Key]) -> None:
 
 def _versions() -> None:
     facts = data.now(queries.record_facts)
+    engine, _, number = facts.server.partition(" ")
     rows = [
         ("memtrend", version("memtrend")),
         ("schema of the record", f"revision {facts.revision}"),
-        (facts.engine, facts.version),
+        (engine, number),
         ("Python", platform.python_version()),
         *((name, version(name)) for name in SHOWN_PACKAGES),
     ]
@@ -244,9 +247,7 @@ def _configuration(shown: Shown) -> None:
         tables.download("CSV", "configuration.csv", lambda: _keys_frame(shown.keys))
     keys = [key for key in shown.keys if chosen == EVERY or key.origin != DEFAULT]
     if not keys:
-        st.markdown(
-            "Nothing is set: every key has its default. `memtrend init` writes a first memtrend.toml."
-        )
+        st.markdown("Every key has its default. `memtrend init` writes a first memtrend.toml.")
         return
     column = st.column_config
     health_tables.table(
@@ -255,7 +256,7 @@ def _configuration(shown: Shown) -> None:
             "name": column.TextColumn("Key", width=260), "value": column.TextColumn("Value", width=420),
             "origin": column.TextColumn("From", width=260),
         },
-        most=30,
+        most=20,
     )  # fmt: skip
 
 

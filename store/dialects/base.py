@@ -59,6 +59,10 @@ class Dialect(ABC):
         """Name and version of what keeps the record."""
 
     @abstractmethod
+    def size(self, connection: Connection) -> int:
+        """Bytes that the record takes."""
+
+    @abstractmethod
     def is_own_error(self, error: Exception) -> bool:
         """Whether the driver raised it."""
 

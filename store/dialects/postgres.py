@@ -99,6 +99,9 @@ class Postgres(Dialect):
     def server(self, connection: Connection) -> str:
         return f"PostgreSQL {connection.exec_driver_sql('SHOW server_version').scalar_one()}"
 
+    def size(self, connection: Connection) -> int:
+        return int(connection.exec_driver_sql("SELECT pg_database_size(current_database())").scalar_one())
+
     def is_own_error(self, error: Exception) -> bool:
         return type(error).__module__.partition(".")[0] == "psycopg"
 

@@ -63,6 +63,13 @@ class Sqlite(Dialect):
     def server(self, connection: Connection) -> str:
         return f"SQLite {sqlite3.sqlite_version}"
 
+    def size(self, connection: Connection) -> int:
+        pages, each = (
+            int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
+            for name in ("page_count", "page_size")
+        )
+        return pages * each
+
     def is_own_error(self, error: Exception) -> bool:
         return isinstance(error, sqlite3.Error)
 

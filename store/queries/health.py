@@ -58,10 +58,9 @@ class IndexCount(NamedTuple):
 
 
 class RecordFacts(NamedTuple):
-    """What keeps the record: "sqlite" or another engine, its version, the schema's revision, and bytes."""
+    """What keeps the record: name and version of the `server`, the schema's revision, bytes."""
 
-    engine: str
-    version: str
+    server: str
     revision: str
     size: int
 
@@ -189,19 +188,7 @@ def _censuses(connection: Connection, run_ids: Sequence[int]) -> dict[int, dict[
     return found
 
 
-_FACTS = {
-    "sqlite": (
-        "SELECT sqlite_version(), page_count * page_size FROM pragma_page_count(), pragma_page_size()"
-    ),
-    "postgresql": (
-        "SELECT current_setting('server_version'), pg_database_size(current_database())"
-    ),
-}  # fmt: skip
-
-
 def record_facts(db: Database) -> RecordFacts:
     """What keeps the record, and how large it has become."""
     with db.read() as connection:
-        engine = connection.dialect.name
-        version, size = connection.exec_driver_sql(_FACTS[engine]).one()
-        return RecordFacts(engine, str(version), REVISIONS[-1], int(size))
+        return RecordFacts(db.dialect.server(connection), REVISIONS[-1], db.dialect.size(connection))

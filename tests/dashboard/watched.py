@@ -14,6 +14,7 @@ from store.database import Database
 from store.queries import CALIBRATION, RunRow
 from store.records import CaseOutcome, CaseRecord, NewRun, Rollup, ScenarioOutcome, SuiteRecord
 from tests.dashboard.facts import HOSTILE
+from tests.dashboard.seed import BACKENDS, environment
 
 INDEX = SuiteRecord(
     "ourindex", "index_health", "own", "v1", 0,
@@ -25,9 +26,9 @@ LEADER = 1
 def watch(db: Database, nights: Sequence[datetime], *, hostile: bool = True) -> None:
     """Add it to a seeded record of these nights. What is told of last night is that a run does not count, of
     a night two weeks ago that a schedule was missed."""
-    runs = [run for run in queries.runs(db, limit=None) if run.trigger == "nightly"]
+    runs = [run for run in reversed(queries.runs(db, limit=None)) if run.trigger == "nightly"]
     of = [[run for run in runs if night.date() == run.started_at.date()] for night in nights]
-    _expect(db, "nightly", nights)
+    _expect(db, "nightly", [*nights, *(nights[-1] + timedelta(days=day) for day in range(1, 9))])
     for night, made in zip(nights, of, strict=True):
         _fire(db, "nightly", night, [run.id for run in made], _state(made), late=night == nights[-9])
     for night in nights[-30:]:
@@ -71,7 +72,8 @@ def count_index(db: Database, at: datetime, keyword: int, vector: int = 168, exp
     with time_machine.travel(at + timedelta(minutes=50), tick=False):
         backend = writes.register_backend(db, "hybrid", "hybrid", {})
         version = writes.register_suite(db, INDEX)
-        run = writes.open_run(db, NewRun(version, backend, None, "nightly", 1, 3, 1, "1"))
+        place = writes.register_environment(db, environment(BACKENDS[2], 0, 1))
+        run = writes.open_run(db, NewRun(version, backend, place, "nightly", 1, 3, 1, "1"))
         writes.save_scenario(
             db, run, ScenarioOutcome("standing", 1, "ok", 0, None, None, 0, 0, 0.0, 1, None, outcomes), 1
         )
