@@ -53,8 +53,8 @@ def _once(connection: Connection, name: str, make: Callable[[], int]) -> int:
     comes meanwhile waits for its row, and finds the id in it."""
     if not name:
         return make()
-    mine = upsert(m.change).values(name=name, n=0).on_conflict_do_nothing()
-    if connection.execute(mine).rowcount != 1:
+    mine = upsert(m.change).values(name=name, n=0).on_conflict_do_nothing().returning(m.change.c.name)
+    if connection.execute(mine).first() is None:
         known: int = connection.execute(sa.select(m.change.c.n).where(m.change.c.name == name)).scalar_one()
         return known
     made = make()

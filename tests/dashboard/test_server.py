@@ -6,14 +6,16 @@ import asyncio
 import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import time_machine
 
-from dashboard import server
-from store import queries
+from dashboard import machines, server
+from store import queries, writes
 from store.database import open_database
 from tests.dashboard.conftest import Seeded
 
@@ -38,11 +40,9 @@ def get(monkeypatch: pytest.MonkeyPatch, seeded: Seeded) -> Iterator[Get]:
         answer = ask(where)
         return answer.status_code, answer.json()
 
-    server._database.cache_clear()
+    machines.forget()
     yield get_
-    if server._database.cache_info().currsize:
-        server._database().close()
-    server._database.cache_clear()
+    machines.forget()
 
 
 def test_a_machine_reads_runs(get: Get, seeded: Seeded) -> None:
@@ -69,6 +69,9 @@ def test_a_machine_reads_runs(get: Get, seeded: Seeded) -> None:
         (f"/api/runs/{10**30}", 404, "no run 1000"),
         (f"/api/runs/{'9' * 5000}", 404, "no run 9999"),
         ("/api/runs/last", 404, "no run last"),
+        ("/api/runs/request-9", 404, "no request-9"),
+        (f"/api/runs/request-{10**30}", 404, "no request-1000"),
+        ("/api/runs/request-", 404, "no request-"),
         ("/api/runs?limit=many", 400, "limit"),
         (f"/api/runs?limit={10**30}", 400, "limit"),
         (f"/api/runs?offset={10**30}", 400, "offset"),
@@ -88,7 +91,34 @@ def test_health_tells_record_and_collector(get: Get) -> None:
     assert answer["collector_heartbeat_age_s"] >= 0
 
 
-@pytest.mark.parametrize("where", ["/healthz", "/api/runs", "/api/runs/1"])
+def test_health_asks_for_the_collector_when_told_to(
+    get: Get, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A collector that never lived, or has not said so for a minute, is 503 for who requires it, and 200 for
+    who does not."""
+    url = f"sqlite:///{tmp_path}/quiet.db"
+    monkeypatch.setenv("MEMTREND_DATABASE__URL", url)
+    status, answer = get("/healthz?collector=required")
+    assert (status, answer["ok"], answer["collector_heartbeat_age_s"]) == (503, False, None)
+    assert "never said" in answer["error"]
+    with closing(open_database(url)) as db:
+        writes.beat(db, "collector", 1, "here")
+    assert get("/healthz?collector=required")[:1] == (200,)
+    with time_machine.travel(datetime.now(UTC) + timedelta(seconds=61), tick=False):
+        status, answer = get("/healthz?collector=required")
+        assert (status, answer["ok"], answer["collector_alive"]) == (503, False, False)
+        assert "61 s ago" in answer["error"]
+        status, answer = get("/healthz")
+        assert (status, answer["ok"], answer["collector_alive"]) == (200, True, False)
+
+
+def test_health_refuses_what_it_does_not_know(get: Get) -> None:
+    """A misspelt requirement is no requirement that holds."""
+    status, answer = get("/healthz?collector=yes")
+    assert (status, answer["field"]) == (400, "collector")
+
+
+@pytest.mark.parametrize("where", ["/healthz", "/metrics", "/api/runs", "/api/runs/1"])
 def test_a_broken_record_is_503(
     where: str, get: Get, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,7 +130,7 @@ def test_a_broken_record_is_503(
     assert "bad.db" in answer["error"]
 
 
-@pytest.mark.parametrize("where", ["/healthz", "/api/runs", "/api/runs/1"])
+@pytest.mark.parametrize("where", ["/healthz", "/metrics", "/api/runs", "/api/runs/1"])
 def test_a_broken_configuration_is_503(where: str, get: Get, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the configuration cannot be read, health and API name the key, never its value."""
     monkeypatch.setenv("MEMTREND_DATABASES__URL", "hush-hush")

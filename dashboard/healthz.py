@@ -1,0 +1,39 @@
+"""/healthz: whether the record can be read, and on request whether the collector lives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from dashboard.machines import Resource, heartbeat_age, wrong
+from store.errors import StoreError
+from store.settings import SettingsError
+
+LIMIT_S = 60.0
+"""A collector that has not said for so long that it lives is dead: it says so every 5 s."""
+
+
+class Health(Resource):
+    """200 while the record can be read. The collector counts only with ?collector=required, since a dashboard
+    that is started again because of a dead collector would help nobody."""
+
+    def get(self, request: Request) -> Response:
+        asked = request.query_params.get("collector")
+        if asked not in (None, "required"):
+            return wrong("collector", f"{asked[:30]!r} is not known; known: required")
+        try:
+            return _told(heartbeat_age(), required=asked is not None)
+        except (StoreError, SettingsError) as error:
+            return JSONResponse({"ok": False, "error": str(error)}, 503)
+
+
+def _told(age: float | None, *, required: bool) -> Response:
+    alive = age is not None and age <= LIMIT_S
+    told: dict[str, Any] = {"ok": alive or not required}
+    told |= {"collector_alive": alive, "collector_heartbeat_age_s": age and round(age, 1)}
+    if not told["ok"]:
+        seen = "never said that it lives" if age is None else f"last said {age:.0f} s ago that it lives"
+        told["error"] = f"the collector {seen}: memtrend collect starts one"
+    return JSONResponse(told, 200 if told["ok"] else 503)

@@ -1,0 +1,62 @@
+"""What the answers to machines have in common: the server's record and configuration, and JSON for whatever
+went wrong."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import lru_cache
+
+from starlette.endpoints import HTTPEndpoint
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from store import queries
+from store.database import Database, open_database
+from store.settings import Settings, load_settings
+
+COLLECTOR = "collector"
+
+
+@lru_cache(maxsize=1)
+def settings() -> Settings:
+    """As they were when first asked for. A failure is not kept."""
+    return load_settings()
+
+
+@lru_cache(maxsize=1)
+def database() -> Database:
+    """The server's own: routes run outside Streamlit's caches. A failure is not kept."""
+    return open_database(settings().database.url.get_secret_value())
+
+
+def forget() -> None:
+    """Read the configuration and open the record anew when next asked."""
+    if database.cache_info().currsize:
+        database().close()
+    database.cache_clear()
+    settings.cache_clear()
+
+
+class Resource(HTTPEndpoint):
+    """A path that answers in JSON whatever the method: those that it has no function for with 405."""
+
+    async def method_not_allowed(self, request: Request) -> Response:
+        allowed = ", ".join(self._allowed_methods)
+        told = f"{request.url.path} takes {allowed}, not {request.method[:20]}"
+        return JSONResponse({"error": told}, 405, {"Allow": allowed})
+
+
+def wrong(field: str, problem: str) -> Response:
+    """400 with the field that is wrong."""
+    return JSONResponse({"error": f"{field}: {problem}", "field": field}, 400)
+
+
+def broken(request: Request, error: Exception) -> Response:
+    """Record or configuration cannot be read: says so to machines as the pages do to people."""
+    return JSONResponse({"error": str(error)}, 503)
+
+
+def heartbeat_age() -> float | None:
+    """Seconds since the collector last said that it lives; None when it never did."""
+    beats = [beat.at for beat in queries.heartbeats(database()) if beat.name == COLLECTOR]
+    return max((datetime.now(UTC) - beats[0]).total_seconds(), 0.0) if beats else None
