@@ -1,37 +1,25 @@
-"""Schedules: from cron lines to fire times, and what happens when a time comes."""
+"""Schedules: from cron lines and intervals to fire times."""
 
-import threading
 from datetime import UTC, datetime, timedelta
-from queue import Empty, SimpleQueue
+from itertools import pairwise
 from types import SimpleNamespace
 from zoneinfo import ZoneInfo
 
 import pytest
 from apscheduler.triggers.cron import CronTrigger
 
-from collectors.schedule import (
-    Fired,
-    ScheduleError,
-    Worker,
-    check_schedules,
-    cron_trigger,
-    make_scheduler,
-    next_fire,
-    set_schedules,
-    upcoming,
-)
+from collectors.schedule import ScheduleError, check_schedules, cron_trigger, next_fire, upcoming
 
 WEDNESDAY = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
-WAIT_S = 20.0
+BERLIN = "Europe/Berlin"
+SPRING, AUTUMN = datetime(2026, 3, 28, 12, tzinfo=UTC), datetime(2026, 10, 24, 12, tzinfo=UTC)
+"""The days before Berlin's clocks change: 02:00 becomes 03:00, and 03:00 becomes 02:00."""
 
 
-def section(cron: str = "0 3 * * *", enabled: bool = True):
+def section(cron="0 3 * * *", *, every=None, timezone="UTC", enabled=True):
     """A schedule as far as fire times go: not every cron line here gets through the settings."""
-    return SimpleNamespace(cron=cron, enabled=enabled)
-
-
-# Fire times
+    return SimpleNamespace(cron=None if every else cron, every=every, timezone=timezone, enabled=enabled)
 
 
 def test_a_nightly_schedule_is_written_ahead_for_forty_days():
@@ -110,130 +98,89 @@ def test_a_disabled_schedule_is_not_expected():
     assert next_fire(section(enabled=False), WEDNESDAY) is None
 
 
+# Every
+
+
+def test_every_counts_from_a_fixed_point():
+    """Two collectors that start at different moments mean the same times: `6h` is 00, 06, 12 and 18 UTC."""
+    first = upcoming(section(every="6h"), WEDNESDAY, days=2)
+    assert [(time.day, time.hour) for time in first[:4]] == [(4, 18), (5, 0), (5, 6), (5, 12)]
+    assert upcoming(section(every="6h"), WEDNESDAY + timedelta(minutes=7), days=2) == first
+
+
+def test_every_has_no_holes_and_no_doubles():
+    """An interval that no day divides by is kept over midnight and over clock changes."""
+    times = upcoming(section(every="7h"), AUTUMN)
+    assert {after - before for before, after in pairwise(times)} == {timedelta(hours=7)}
+
+
+def test_every_bounds():
+    """What fires this very moment is past, as with cron."""
+    assert next_fire(section(every="12h"), WEDNESDAY) == WEDNESDAY + timedelta(hours=12)
+
+
+# Timezones
+
+
+def fires_around(day, cron, zone=BERLIN):
+    """The fires of the two days after `day`, on the local clock."""
+    times = upcoming(section(cron, timezone=zone), day, days=2)
+    assert times == sorted(set(times))
+    return [f"{time.astimezone(ZoneInfo(zone)):%d %H:%M}" for time in times]
+
+
+def test_a_timezone_is_the_clock_of_the_line():
+    """03:00 in Berlin is 02:00 UTC in winter and 01:00 in summer, and comes out in UTC."""
+    for day, hour in ((WEDNESDAY, 2), (datetime(2026, 7, 1, tzinfo=UTC), 1)):
+        time = next_fire(section(timezone=BERLIN), day)
+        assert (time.hour, time.tzinfo) == (hour, UTC)
+
+
+def test_an_hour_that_comes_twice_fires_once():
+    """A nightly 02:30 fires on the autumn night with the first 02:30, and not with the second."""
+    assert fires_around(AUTUMN, "30 2 * * *") == ["25 02:30", "26 02:30"]
+    assert next_fire(section("30 2 * * *", timezone=BERLIN), AUTUMN).hour == 0
+
+
+def test_the_trap_that_the_second_pass_is_left_out_for():
+    """The library fires such a line twice in that night: should it ever stop, the rule can go."""
+    trigger = cron_trigger("30 2 * * *", BERLIN)
+    first = trigger.get_next_fire_time(None, AUTUMN).astimezone(UTC)
+    second = trigger.get_next_fire_time(None, first + timedelta(seconds=1)).astimezone(UTC)
+    assert second - first == timedelta(hours=1)
+
+
+def test_an_hour_that_does_not_come_is_made_up_for():
+    """A nightly 02:30 fires once on the spring night, an hour later by the clock."""
+    assert fires_around(SPRING, "30 2 * * *") == ["29 03:30", "30 02:30"]
+
+
+def test_lines_of_several_times_survive_both_changes():
+    """Of 48 hours an hourly line fires in each; in autumn one hour bears the name of another, and is left
+    out."""
+    for day, hours in ((SPRING, 48), (AUTUMN, 47)):
+        assert len(fires_around(day, "0 * * * *")) == hours
+    assert fires_around(SPRING, "0,30 1-3 * * *")[:4] == ["29 01:00", "29 01:30", "29 03:00", "29 03:30"]
+    assert fires_around(AUTUMN, "0 2,3 * * *") == ["25 02:00", "25 03:00", "26 02:00", "26 03:00"]
+
+
+def test_a_change_of_half_an_hour():
+    """Where clocks move by half an hour, a nightly line still fires once a day."""
+    day = datetime(2026, 4, 3, 12, tzinfo=UTC)
+    assert fires_around(day, "45 1 * * *", "Australia/Lord_Howe") == ["04 01:45", "05 01:45"]
+
+
+def test_a_year_of_nights_has_each_date_once():
+    """In any zone with clock changes, each date of a year has exactly one fire of a nightly 02:30."""
+    for zone in (BERLIN, "America/New_York", "America/Santiago", "Pacific/Chatham", "Africa/Cairo"):
+        start = datetime(2026, 1, 1, 12, tzinfo=UTC)
+        times = upcoming(section("30 2 * * *", timezone=zone), start, days=365)
+        dates = [time.astimezone(ZoneInfo(zone)).date() for time in times]
+        assert {after - before for before, after in pairwise(dates)} == {timedelta(days=1)}, zone
+
+
 def test_clock_changes_move_nothing(monkeypatch):
     """On a machine whose clocks change, a nightly run still comes once a day, at the same UTC."""
     monkeypatch.setattr("apscheduler.triggers.cron.get_localzone", lambda: ZoneInfo("Europe/Berlin"))
     times = upcoming(section("30 0 * * *"), datetime(2026, 10, 24, 12, tzinfo=UTC), days=3)
     assert times == [datetime(2026, 10, day, 0, 30, tzinfo=UTC) for day in (25, 26, 27)]
-
-
-# The worker
-
-
-class Told:
-    """What was told, in order; waits for it."""
-
-    def __init__(self):
-        self.queue = SimpleQueue()
-
-    def __call__(self, thing):
-        self.queue.put(thing)
-
-    def next(self):
-        return self.queue.get(timeout=WAIT_S)
-
-    def silent(self):
-        try:
-            return self.queue.get_nowait()
-        except Empty:
-            return None
-
-
-def test_tasks_run_one_after_the_other_in_their_order():
-    """A task begins when the one before it has ended, and one that raises takes no other along."""
-    errors, order = Told(), []
-    worker = Worker(errors)
-
-    def fail():
-        order.append("fails")
-        raise OSError("no space")
-
-    worker.put(lambda: order.append("first"))
-    worker.put(fail)
-    worker.put(lambda: order.append("last"))
-    assert worker.finish(WAIT_S)
-    assert order == ["first", "fails", "last"]
-    assert str(errors.next()) == "no space"
-
-
-def test_a_task_that_hangs_is_left_behind():
-    """Finishing has an end even when a task has none."""
-    worker, never = Worker(Told()), threading.Event()
-    worker.put(never.wait)
-    assert not worker.finish(0.05)
-    never.set()
-
-
-# When a time comes
-
-
-@pytest.fixture
-def fired():
-    return Told()
-
-
-@pytest.fixture
-def scheduler(fired):
-    worker = Worker(Told())
-    scheduler = make_scheduler(worker, fired)
-    scheduler.start()
-    yield scheduler
-    scheduler.shutdown(wait=False)
-    worker.finish(WAIT_S)
-
-
-def fire_now(scheduler, name, ago=timedelta()):
-    scheduler.modify_job(name, next_run_time=datetime.now(UTC) - ago)
-
-
-def test_a_schedule_is_fired_by_its_name(scheduler, fired):
-    """When its time comes, the work is called with the schedule's name, and told without a problem."""
-    ran = Told()
-    set_schedules(scheduler, {"nightly": section()}, ran)
-    fire_now(scheduler, "nightly")
-    assert ran.next() == "nightly"
-    assert fired.next()[::2] == ("nightly", None)
-
-
-def test_a_late_fire_is_made_up_for_once(scheduler, fired):
-    """A machine that slept through three nights runs one of them, not three and not none."""
-    ran = Told()
-    set_schedules(scheduler, {"nightly": section()}, ran)
-    fire_now(scheduler, "nightly", ago=timedelta(days=3))
-    assert ran.next() == "nightly"
-    scheduler.remove_all_jobs()
-    assert fired.next().problem is None
-    assert (ran.silent(), fired.silent()) == (None, None)
-
-
-def test_a_schedule_does_not_overtake_itself(scheduler, fired):
-    """While a fire is at work the next one is skipped, and that is told."""
-    begun, release = Told(), threading.Event()
-    set_schedules(scheduler, {"nightly": section()}, lambda name: (begun(name), release.wait(WAIT_S)))
-    fire_now(scheduler, "nightly")
-    begun.next()
-    assert fired.next().problem is None
-    fire_now(scheduler, "nightly")
-    assert "skipped, since its last fire is still at work" in fired.next().problem
-    release.set()
-
-
-def test_a_fire_that_raises_is_told(scheduler, fired):
-    """What goes wrong in a fire is told with its reason, and the schedule stays."""
-
-    def fail(name):
-        raise OSError("no space")
-
-    set_schedules(scheduler, {"nightly": section()}, fail)
-    fire_now(scheduler, "nightly")
-    told = [fired.next(), fired.next()]
-    assert {one.problem for one in told} == {None, "failed: no space"}
-    assert all(isinstance(one, Fired) and one.schedule == "nightly" for one in told)
-    assert scheduler.get_job("nightly") is not None
-
-
-def test_schedules_replace_each_other(scheduler):
-    """After a change exactly the new and enabled schedules are followed."""
-    set_schedules(scheduler, {"nightly": section(), "weekly": section("0 3 * * sun")}, Told())
-    set_schedules(scheduler, {"hourly": section("0 * * * *"), "off": section(enabled=False)}, Told())
-    assert [job.id for job in scheduler.get_jobs()] == ["hourly"]

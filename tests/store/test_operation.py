@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Barrier
@@ -92,54 +91,34 @@ def test_a_heartbeat_knows_a_new_start(db: Database) -> None:
     assert restarted.pid == 2
 
 
-def test_schedules_keep_their_last_fire(db: Database) -> None:
-    """Writing the next fire leaves the last one, and the other way round."""
-    last, following = datetime(2026, 3, 1, 3, tzinfo=UTC), datetime(2026, 3, 2, 3, tzinfo=UTC)
-    writes.record_schedule(db, "nightly", last, enabled=True)
-    writes.record_fire(db, "nightly", last)
+def test_schedules_are_told_by_name(db: Database) -> None:
+    """When each fires next, and whether it is in force, stands by its name; what is written last counts."""
+    first, following = datetime(2026, 3, 1, 3, tzinfo=UTC), datetime(2026, 3, 2, 3, tzinfo=UTC)
+    writes.record_schedule(db, "nightly", first, enabled=True)
     writes.record_schedule(db, "nightly", following, enabled=False)
     writes.record_schedule(db, "never", None, enabled=True)
     assert [tuple(row) for row in queries.schedules(db)] == [
         ("never", None, None, True),
-        ("nightly", last, following, False),
+        ("nightly", None, following, False),
     ]
 
 
-def _daily(start: datetime) -> Iterator[datetime]:
-    return (start + timedelta(days=day) for day in itertools.count())
-
-
-def _expected(db: Database) -> list[tuple[str, datetime]]:
-    with db.read() as connection:
-        rows = connection.exec_driver_sql("SELECT schedule, scheduled_for FROM expected_run ORDER BY 1, 2")
-        return [(name, datetime.fromisoformat(at).replace(tzinfo=UTC)) for name, at in rows]
-
-
-def test_expected_fires_ahead_are_replaced_and_past_ones_stay(db: Database) -> None:
-    """New times take the place of those ahead, up to the horizon; what should have run is not forgotten."""
-    now = datetime.now(UTC)
-    past, soon = now - timedelta(hours=1), now + timedelta(hours=1)
-    with db.write() as connection:
-        connection.exec_driver_sql(
-            "INSERT INTO expected_run VALUES ('nightly', ?)", (past.replace(tzinfo=None).isoformat(" "),)
-        )
-    writes.write_expected(db, "other", _daily(soon), soon)
-    writes.write_expected(db, "nightly", _daily(soon), soon + timedelta(days=9))
-    later = soon + timedelta(minutes=30)
-    writes.write_expected(db, "nightly", _daily(past), later + timedelta(days=1))
-    ahead = [past + timedelta(days=1)]
-    assert _expected(db) == [("nightly", past), *(("nightly", at) for at in ahead), ("other", soon)]
-    upcoming = queries.next_expected(db)
-    assert upcoming is not None
-    assert (upcoming.schedule, upcoming.at) == ("other", soon)
-
-
-def test_no_times_ahead_clears_them(db: Database) -> None:
-    """A schedule that will not fire any more expects nothing."""
-    soon = datetime.now(UTC) + timedelta(hours=1)
-    writes.write_expected(db, "nightly", [soon], soon)
-    writes.write_expected(db, "nightly", [], soon)
-    assert queries.next_expected(db) is None
+def test_a_deposed_collector_takes_and_answers_nothing(db: Database) -> None:
+    """Once another collector leads, the former can neither take a request nor answer the one that it took."""
+    old = writes.acquire_lease(db, writes.LEADER_LEASE, "old", 60)
+    request_id = writes.add_request(db, "run", {})
+    assert old is not None
+    assert writes.claim_request(db, old) is not None
+    writes.release_lease(db, writes.LEADER_LEASE, old)
+    new = writes.acquire_lease(db, writes.LEADER_LEASE, "new", 60)
+    assert new is not None
+    with pytest.raises(writes.Deposed, match="another collector has taken over"):
+        writes.finish_request(db, request_id, [], leader=old)
+    writes.add_request(db, "run", {})
+    with pytest.raises(writes.Deposed):
+        writes.claim_request(db, old)
+    assert [row.state for row in queries.requests(db)] == ["queued", "claimed"]
+    writes.finish_request(db, request_id, [], "ask again", new)
 
 
 def test_events_come_newest_first_by_level(db: Database) -> None:

@@ -1,0 +1,285 @@
+"""Fires: expected ahead, taken once, and accounted for without a living collector."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Barrier
+
+import pytest
+import sqlalchemy as sa
+import time_machine
+
+from store import models as m
+from store import queries, writes
+from store.cron import GRACE, due_time
+from store.database import Database, open_database
+from tests.store.processes import PROCESSES
+
+NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
+NIGHT = datetime(2026, 3, 5, 3, tzinfo=UTC)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+
+
+@pytest.fixture
+def noon() -> Iterator[time_machine.Coordinates]:
+    """A clock that stands still until it is moved."""
+    with time_machine.travel(NOON, tick=False) as clock:
+        yield clock
+
+
+def daily(start: datetime = NIGHT) -> Iterator[datetime]:
+    return (start + day * DAY for day in itertools.count())
+
+
+def expect(db: Database, name: str = "nightly", days: int = 3) -> None:
+    writes.write_expected(db, name, daily(), NIGHT + (days - 1) * DAY)
+    writes.record_schedule(db, name, NIGHT, enabled=True)
+
+
+def lead(db: Database) -> int:
+    """The token of a new leader."""
+    for row in queries.leases(db):
+        writes.release_lease(db, row.name, row.token)
+    token = writes.acquire_lease(db, writes.LEADER_LEASE, "leader", 3600)
+    assert token is not None
+    return token
+
+
+def states(db: Database) -> list[str]:
+    return [row.state for row in queries.schedule_calendar(db, NOON, NOON + 40 * DAY)]
+
+
+# Expected
+
+
+def times(db: Database) -> list[tuple[str, datetime]]:
+    query = sa.select(m.fire.c.schedule, m.fire.c.scheduled_for).order_by(*m.fire.primary_key.columns)
+    with db.read() as connection:
+        return [(row.schedule, row.scheduled_for) for row in connection.execute(query)]
+
+
+def test_expected_fires_ahead_are_replaced_and_past_ones_stay(
+    db: Database, noon: time_machine.Coordinates
+) -> None:
+    """New times take the place of those ahead, up to the horizon; what should have run is not forgotten."""
+    expect(db, "other", days=1)
+    expect(db)
+    noon.move_to(NIGHT + HOUR)
+    writes.write_expected(db, "nightly", daily(NIGHT + HOUR / 2), NIGHT + DAY + HOUR)
+    assert times(db) == [("nightly", NIGHT), ("nightly", NIGHT + DAY + HOUR / 2), ("other", NIGHT)]
+    upcoming = queries.next_expected(db)
+    assert upcoming is not None
+    assert (upcoming.schedule, upcoming.at) == ("nightly", NIGHT + DAY + HOUR / 2)
+
+
+def test_no_times_ahead_clears_them(db: Database, noon: time_machine.Coordinates) -> None:
+    """A schedule that will not fire any more expects nothing."""
+    expect(db)
+    writes.write_expected(db, "nightly", [], NIGHT)
+    assert queries.next_expected(db) is None
+
+
+def test_what_was_taken_is_not_expected_again(db: Database, noon: time_machine.Coordinates) -> None:
+    """A clock that is set back by an hour, and fires written anew, bring no fire a second time."""
+    expect(db)
+    leader = lead(db)
+    noon.move_to(NIGHT)
+    assert writes.claim_fire(db, "nightly", NIGHT, leader)
+    noon.move_to(NIGHT - HOUR)
+    expect(db)
+    noon.move_to(NIGHT)
+    assert queries.due_fires(db, NIGHT) == []
+    assert not writes.claim_fire(db, "nightly", NIGHT, leader)
+
+
+def test_jitter_is_the_same_for_all_and_differs_by_fire() -> None:
+    """Every collector puts a fire off by the same time, within the jitter, and another fire by another."""
+    puts_off = [due_time("nightly", NIGHT + day * DAY, HOUR) - NIGHT - day * DAY for day in range(200)]
+    assert puts_off == [
+        due_time("nightly", NIGHT + day * DAY, HOUR) - NIGHT - day * DAY for day in range(200)
+    ]
+    assert len(set(puts_off)) > 190
+    assert timedelta(0) <= min(puts_off) < HOUR / 10 < 9 * HOUR / 10 < max(puts_off) < HOUR
+    assert due_time("weekly", NIGHT, HOUR) != due_time("nightly", NIGHT, HOUR)
+    assert due_time("nightly", NIGHT, timedelta()) == NIGHT
+
+
+def test_a_fire_is_due_after_its_jitter(db: Database, noon: time_machine.Coordinates) -> None:
+    """A fire that is put off is not due at its time, but is when the jitter is over."""
+    writes.write_expected(db, "nightly", [NIGHT], NIGHT, HOUR)
+    due = due_time("nightly", NIGHT, HOUR)
+    assert queries.due_fires(db, due - timedelta(seconds=1)) == []
+    assert queries.due_fires(db, due) == [("nightly", NIGHT, due)]
+
+
+# Taken
+
+
+def _claim_all(url: str, leader: int, barrier: Barrier, won: Queue[list[bool]]) -> None:
+    db = open_database(url)
+    barrier.wait(60)
+    won.put([writes.claim_fire(db, "nightly", NIGHT + day * DAY, leader) for day in range(30)])
+
+
+def test_no_fire_is_taken_twice(db: Database, url: str, noon: time_machine.Coordinates) -> None:
+    """Of two processes that claim the same fires at the same time exactly one gets each."""
+    expect(db, days=30)
+    leader = lead(db)
+    barrier = PROCESSES.Barrier(2)
+    won: Queue[list[bool]] = PROCESSES.Queue()
+    claimers = [PROCESSES.Process(target=_claim_all, args=(url, leader, barrier, won)) for _ in range(2)]
+    for claimer in claimers:
+        claimer.start()
+    shares = [won.get(timeout=100) for _ in claimers]
+    for claimer in claimers:
+        claimer.join(60)
+    assert [sum(pair) for pair in zip(*shares, strict=True)] == [1] * 30
+
+
+def test_a_fire_that_nobody_expected_is_not_taken(db: Database) -> None:
+    """Only what stands in the record can be claimed."""
+    assert not writes.claim_fire(db, "nightly", NIGHT, lead(db))
+
+
+def test_a_deposed_leader_writes_nothing_about_fires(db: Database, noon: time_machine.Coordinates) -> None:
+    """Whatever a former leader would still say of fires is refused, and leaves no trace."""
+    expect(db)
+    old = lead(db)
+    assert writes.claim_fire(db, "nightly", NIGHT, old)
+    lead(db)
+    late_writes = (
+        lambda: writes.claim_fire(db, "nightly", NIGHT + DAY, old),
+        lambda: writes.start_fire(db, "nightly", NIGHT, old, late=True),
+        lambda: writes.note_runs(db, "nightly", NIGHT, [7], old),
+        lambda: writes.finish_fire(db, "nightly", NIGHT, "missed", "x", old),
+        lambda: writes.give_back(db, "nightly", NIGHT, old),
+        lambda: writes.pass_over(db, "nightly", [NIGHT + DAY], "missed", "x", old),
+        lambda: writes.end_fires_of_the_dead(db, old),
+    )
+    before = queries.schedule_calendar(db, NOON, NOON + 9 * DAY)
+    for late_write in late_writes:
+        with pytest.raises(writes.Deposed, match="another collector has taken over"):
+            late_write()
+    assert queries.schedule_calendar(db, NOON, NOON + 9 * DAY) == before
+    assert queries.events(db) == []
+
+
+def test_what_a_dead_leader_took_is_closed_by_the_next(db: Database, noon: time_machine.Coordinates) -> None:
+    """A new leader closes what its predecessor left claimed, with an event, and leaves its own alone."""
+    expect(db)
+    assert writes.claim_fire(db, "nightly", NIGHT, lead(db))
+    assert states(db)[0] == "due"
+    new = lead(db)
+    assert states(db)[0] == "invalid", "seen before anybody closes it"
+    assert writes.claim_fire(db, "nightly", NIGHT + DAY, new)
+    writes.end_fires_of_the_dead(db, new)
+    assert states(db) == ["invalid", "due", "due"]
+    (event,) = queries.events(db)
+    assert (event.source, event.level) == ("schedule:nightly", "error")
+    assert event.message.startswith("fire of 2026-03-05 03:00 UTC: the collector that took it died")
+
+
+def test_a_fire_given_back_is_due_again(db: Database, noon: time_machine.Coordinates) -> None:
+    """What a leader took but did not begin before it stopped is for the next one."""
+    expect(db)
+    old = lead(db)
+    assert writes.claim_fire(db, "nightly", NIGHT, old)
+    writes.give_back(db, "nightly", NIGHT, old)
+    assert [row.scheduled_for for row in queries.due_fires(db, NIGHT)] == [NIGHT]
+    assert writes.claim_fire(db, "nightly", NIGHT, lead(db))
+
+
+# Accounted for
+
+
+def ran(
+    db: Database, leader: int, at: datetime, state: writes.Closed = "done", reason: str | None = None
+) -> None:
+    """A fire from its claim to its end."""
+    assert writes.claim_fire(db, "nightly", at, leader)
+    writes.start_fire(db, "nightly", at, leader)
+    writes.note_runs(db, "nightly", at, [1, 2], leader)
+    writes.finish_fire(db, "nightly", at, state, reason, leader)
+
+
+def test_the_calendar_tells_every_state(db: Database, noon: time_machine.Coordinates) -> None:
+    """Done, late, invalid, skipped, missed and due are told apart, with runs, start and reason."""
+    expect(db, days=7)
+    leader = lead(db)
+    nights = list(itertools.islice(daily(), 7))
+    noon.move_to(nights[0] + GRACE)
+    ran(db, leader, nights[0])
+    noon.move_to(nights[1] + GRACE + timedelta(seconds=1))
+    ran(db, leader, nights[1])
+    ran(db, leader, nights[2], state="failed", reason="mine on floor: invalid")
+    writes.pass_over(db, "nightly", [nights[3]], "skipped", "at work", leader)
+    writes.pass_over(db, "nightly", [nights[4]], "missed", "over", leader)
+    noon.move_to(nights[5] + GRACE + timedelta(seconds=1))
+    found = queries.schedule_calendar(db, NOON, nights[6])
+    assert [(row.state, row.reason) for row in found] == [
+        ("done", None),
+        ("late", None),
+        ("invalid", "mine on floor: invalid"),
+        ("skipped", "at work"),
+        ("missed", "over"),
+        ("missed", "no collector ran"),
+        ("due", None),
+    ]
+    assert found[0] == ("nightly", nights[0], "done", (1, 2), nights[0] + GRACE, None)
+
+
+def test_the_calendar_has_bounds(db: Database, noon: time_machine.Coordinates) -> None:
+    """From the first moment asked for to the last, both included, by time and then by name."""
+    expect(db, "weekly")
+    expect(db)
+    found = queries.schedule_calendar(db, NIGHT, NIGHT + DAY)
+    assert [(row.schedule, row.scheduled_for) for row in found] == [
+        ("nightly", NIGHT),
+        ("weekly", NIGHT),
+        ("nightly", NIGHT + DAY),
+        ("weekly", NIGHT + DAY),
+    ]
+
+
+def test_a_dead_collector_is_seen_without_a_living_one(db: Database, noon: time_machine.Coordinates) -> None:
+    """What no collector took is missed once its grace is over, by name and time, until the schedule runs."""
+    expect(db)
+    assert queries.missed(db, NIGHT + GRACE) == []
+    late = NIGHT + DAY + GRACE + timedelta(seconds=1)
+    noon.move_to(late)
+    assert [(row.schedule, row.scheduled_for) for row in queries.missed(db, late)] == [
+        ("nightly", NIGHT),
+        ("nightly", NIGHT + DAY),
+    ]
+    noon.move_to(NIGHT + 2 * DAY)
+    ran(db, lead(db), NIGHT + 2 * DAY)
+    assert queries.missed(db, NIGHT + 2 * DAY) == []
+
+
+def test_a_skipped_night_makes_nothing_up(db: Database, noon: time_machine.Coordinates) -> None:
+    """What was missed stays so while later fires are passed over."""
+    expect(db)
+    leader = lead(db)
+    writes.pass_over(db, "nightly", [NIGHT], "missed", "over", leader)
+    writes.pass_over(db, "nightly", [NIGHT + DAY], "skipped", "at work", leader)
+    assert [row.scheduled_for for row in queries.missed(db, NIGHT + DAY)] == [NIGHT]
+
+
+def test_a_schedule_that_is_off_misses_nothing(db: Database, noon: time_machine.Coordinates) -> None:
+    """What a schedule missed before it was taken out of force is nobody's concern any more."""
+    expect(db)
+    writes.record_schedule(db, "nightly", None, enabled=False)
+    assert queries.missed(db, NIGHT + DAY) == []
+
+
+def test_passing_over_many_is_one_event(db: Database, noon: time_machine.Coordinates) -> None:
+    """One event tells of all fires that are passed over at once, how many they are, and why."""
+    expect(db)
+    leader = lead(db)
+    writes.pass_over(db, "nightly", list(itertools.islice(daily(), 3)), "missed", "no collector ran", leader)
+    (event,) = queries.events(db)
+    assert event.message == "fire of 2026-03-07 03:00 UTC: missed (3 in all): no collector ran"
+    assert event.level == "error"
