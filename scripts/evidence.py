@@ -17,7 +17,7 @@ from typing import Any
 from store import queries
 from store.database import Database, open_database
 from store.queries import CaseRow, RunRow
-from tests.collectors.backends.postgres import server
+from tests.postgres import server
 
 Backends = Mapping[str, Mapping[str, Any]]
 Found = Mapping[tuple[str, str], RunRow]

@@ -146,8 +146,7 @@ _CASE_COLUMNS = (
     "returned_n",
 )
 _SCORE_COLUMNS = ("case_result_id", "metric_id", "scorer_id", "value")
-# The write lock is held, so no one else takes these ids. A database that lets writers in side by side
-# takes them from the sequence of case_result.id instead.
+# The write lock is held, so no one else takes these ids.
 _NEXT_RESULT_ID = sa.select(sa.func.coalesce(sa.func.max(m.case_result.c.id), 0) + 1)
 
 
@@ -366,14 +365,15 @@ def rescore(
         changed(connection)
 
 
+_NOW, _KIND = (sa.bindparam(name, type_=sa.String) for name in ("now", "kind"))
 _LOST = sa.and_(m.case_result.c.status == "ok", m.case_result.c.failure.is_not(None))
-_LOST_AGAIN = sa.and_(_LOST, sa.bindparam("now") == "ok", sa.bindparam("kind").is_not(None))
+_LOST_AGAIN = sa.and_(_LOST, _NOW == "ok", _KIND.is_not(None))
 _REJUDGED = (
     m.case_result.update()
     .where(m.case_result.c.id == sa.bindparam("result"))
     .values(
-        status=sa.bindparam("now"),
-        failure=sa.case((_LOST_AGAIN, m.case_result.c.failure), else_=sa.bindparam("kind")),
+        status=_NOW,
+        failure=sa.case((_LOST_AGAIN, m.case_result.c.failure), else_=_KIND),
         returned_n=sa.bindparam("returned"),
     )
 )

@@ -1,45 +1,28 @@
-"""Opening a record, its transactions, and its errors in plain words."""
+"""Opening a record, its transactions, and its errors in plain words, in either database."""
 
 from __future__ import annotations
 
-import os
-import sqlite3
 import subprocess
 import sys
-import tempfile
-from multiprocessing.connection import Connection
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.synchronize import Barrier
-from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
-from store import queries, writes
 from store.database import REVISIONS, Database, DatabaseError, open_database
 from store.dialects import base
 from tests.store.processes import PROCESSES
 
 
-def _tables(path: Path) -> set[str]:
-    connection = sqlite3.connect(path)
-    names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    connection.close()
-    return names
-
-
-def test_a_new_file_is_set_up_for_many_processes(db: Database) -> None:
-    """A record is in WAL mode, waits for locks, checks foreign keys, and can give space back later."""
-    with db.read() as connection:
-        pragmas = ("journal_mode", "busy_timeout", "foreign_keys", "auto_vacuum", "synchronous")
-        values = [connection.exec_driver_sql(f"PRAGMA {pragma}").scalar() for pragma in pragmas]
-    assert values == ["wal", 10_000, 1, 2, 1]
-
-
-def test_opening_again_changes_nothing(url: str, tmp_path: Path) -> None:
-    """A record that is up to date is opened without a write."""
-    open_database(url).close()
-    before = (tmp_path / "record.db").read_bytes()
-    open_database(url).close()
-    assert (tmp_path / "record.db").read_bytes() == before
+@contextmanager
+def behind(url: str) -> Iterator[sa.Connection]:
+    """Another program in the same database."""
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        yield connection
+    engine.dispose()
 
 
 def test_alembic_is_imported_only_to_migrate(url: str) -> None:
@@ -55,54 +38,47 @@ def _open_together(url: str, barrier: Barrier) -> None:
     open_database(url).close()
 
 
-def test_six_processes_open_a_new_file_at_once(url: str, tmp_path: Path) -> None:
+def test_six_processes_open_a_new_record_at_once(empty_url: str) -> None:
     """Six processes that open a new record at the same moment all succeed, and it is migrated once."""
     barrier = PROCESSES.Barrier(6)
-    openers = [PROCESSES.Process(target=_open_together, args=(url, barrier)) for _ in range(6)]
+    openers = [PROCESSES.Process(target=_open_together, args=(empty_url, barrier)) for _ in range(6)]
     for opener in openers:
         opener.start()
     for opener in openers:
         opener.join(60)
     assert [opener.exitcode for opener in openers] == [0] * 6
-    connection = sqlite3.connect(tmp_path / "record.db")
-    assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [(REVISIONS[-1],)]
-    assert connection.execute("PRAGMA auto_vacuum").fetchone() == (2,)
-    connection.close()
+    with behind(empty_url) as connection:
+        revisions = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalars().all()
+    assert revisions == [REVISIONS[-1]]
 
 
-def test_a_failed_migration_leaves_nothing(url: str, tmp_path: Path) -> None:
+def test_a_failed_migration_leaves_nothing(empty_url: str) -> None:
     """A migration that fails half-way says so and leaves no table behind."""
-    connection = sqlite3.connect(tmp_path / "record.db")
-    connection.execute("CREATE VIEW score AS SELECT 1 AS one")  # in the way of a table in the middle
-    connection.close()
-    with pytest.raises(
-        DatabaseError, match=r"cannot upgrade .*record\.db.* from revision none .*nothing was changed"
-    ):
-        open_database(url)
-    assert _tables(tmp_path / "record.db") == set()
+    with behind(empty_url) as connection:  # in the way of a table in the middle
+        connection.exec_driver_sql("CREATE VIEW score AS SELECT 1 AS one")
+    with pytest.raises(DatabaseError, match=r"cannot upgrade .* from revision none .*nothing was changed"):
+        open_database(empty_url)
+    with behind(empty_url) as connection:
+        assert sa.inspect(connection).get_table_names() == []
 
 
-def test_a_newer_revision_is_refused(url: str, tmp_path: Path) -> None:
+def test_a_newer_revision_is_refused(url: str) -> None:
     """A record of a newer memtrend is left alone, with the way out."""
     open_database(url).close()
-    connection = sqlite3.connect(tmp_path / "record.db")
-    with connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
-    connection.close()
+    with behind(url) as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(DatabaseError, match=r"newer memtrend \(revision 9999.*upgrade memtrend"):
         open_database(url)
 
 
-def test_tables_of_others_are_refused(url: str, tmp_path: Path) -> None:
-    """A database of another program is never migrated into, and not a byte of it is changed."""
-    connection = sqlite3.connect(tmp_path / "record.db")
-    connection.execute("CREATE TABLE customers (id INTEGER)")
-    connection.close()
-    before = (tmp_path / "record.db").read_bytes()
+def test_tables_of_others_are_refused(empty_url: str) -> None:
+    """A database of another program is never migrated into."""
+    with behind(empty_url) as connection:
+        connection.exec_driver_sql("CREATE TABLE customers (id INTEGER)")
     with pytest.raises(DatabaseError, match=r"customers.*not a record of memtrend.*database\.url"):
-        open_database(url)
-    assert (tmp_path / "record.db").read_bytes() == before
-    assert [path.name for path in tmp_path.iterdir()] == ["record.db"]
+        open_database(empty_url)
+    with behind(empty_url) as connection:
+        assert sa.inspect(connection).get_table_names() == ["customers"]
 
 
 @pytest.mark.parametrize(
@@ -125,56 +101,7 @@ def test_urls_that_cannot_be(given: str, said: str) -> None:
     assert "hush" not in str(error.value)
 
 
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    """A folder that does not exist is named, and not made."""
-    with pytest.raises(DatabaseError, match=r"the folder .*nowhere does not exist"):
-        open_database(f"sqlite:///{tmp_path / 'nowhere' / 'record.db'}")
-    assert not (tmp_path / "nowhere").exists()
-
-
-def test_what_is_no_database_is_refused(url: str, tmp_path: Path) -> None:
-    """A text file is not taken for a record, and stays as it is."""
-    (tmp_path / "record.db").write_text("the shopping list\n" * 100)
-    with pytest.raises(DatabaseError, match="not an SQLite database; name another file"):
-        open_database(url)
-    assert (tmp_path / "record.db").read_text().startswith("the shopping list")
-
-
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    """A folder in the place of the file is an error in words."""
-    with pytest.raises(DatabaseError, match="cannot be opened; check"):
-        open_database(f"sqlite:///{tmp_path}")
-
-
-def _add_mark_as_nobody(url: str, said: Connection) -> None:
-    if os.geteuid() == 0:  # root may write anything
-        os.seteuid(65534)
-    try:
-        writes.add_mark(open_database(url), "deploy")
-    except DatabaseError as error:
-        said.send(str(error))
-
-
-def test_a_read_only_file_is_named() -> None:
-    """A file that this user may not write gives an error that says so."""
-    with tempfile.TemporaryDirectory() as name:  # not below pytest's own, which only its user may enter
-        folder = Path(name)
-        url = f"sqlite:///{folder / 'record.db'}"
-        open_database(url).close()
-        (folder / "record.db").chmod(0o444)
-        folder.chmod(0o555)
-        receiver, sender = PROCESSES.Pipe(duplex=False)
-        child = PROCESSES.Process(target=_add_mark_as_nobody, args=(url, sender))
-        child.start()
-        child.join(30)
-        assert receiver.poll(), "it was written"
-        folder.chmod(0o755)
-    assert "read-only; make the file and its folder writable" in receiver.recv()
-
-
-def test_a_lock_held_too_long_is_named(
-    db: Database, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lock_held_too_long_is_named(db: Database, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A writer that waits in vain for another process says so, and what to do."""
     monkeypatch.setattr(base, "BUSY_SECONDS", 0.05)
     other = open_database(url)
@@ -206,76 +133,4 @@ def test_a_reader_sees_one_state(db: Database, url: str) -> None:
         with other.write() as writer:
             writer.exec_driver_sql("INSERT INTO scorer (version) VALUES ('1')")
         assert connection.exec_driver_sql(count).scalar() == before
-    other.close()
-
-
-FILL_UP = """
-import resource
-import sys
-from store import writes
-from store.database import DatabaseError, open_database
-from store.records import CaseOutcome, CaseRecord, NewRun, ScenarioOutcome, SuiteRecord
-
-db = open_database(sys.argv[1])
-names = [f"c{i}" for i in range(50)]
-version = writes.register_suite(
-    db, SuiteRecord("s", "golden", "own", "1", 0, tuple(CaseRecord(name, "h", "?") for name in names))
-)
-backend = writes.register_backend(db, "b", "keyword", {})
-run = writes.open_run(db, NewRun(version, backend, None, "cli", 1, 50, 1, "1"))
-resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
-stored = 0
-try:
-    while True:
-        score, detail = {"pass": 1.0}, {"reply": "x" * 200}
-        cases = tuple(CaseOutcome(name, stored, "ok", scores=score, detail=detail) for name in names)
-        writes.save_scenario(db, run, ScenarioOutcome("one", stored, "ok", cases=cases), 1)
-        stored += 1
-except DatabaseError as error:
-    print(stored, error, sep="\\n")
-"""
-
-
-def test_a_full_disk_is_named_and_breaks_nothing(url: str, tmp_path: Path) -> None:
-    """When no space is left, the error says so, and the record holds exactly what was stored before."""
-    said = subprocess.run([sys.executable, "-c", FILL_UP, url], capture_output=True, text=True)
-    assert said.returncode == 0, said.stderr
-    stored, error = said.stdout.splitlines()
-    assert "record.db" in error
-    assert "the disk failed or is full" in error or "no space left" in error
-    connection = sqlite3.connect(tmp_path / "record.db")
-    assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    counts = [
-        connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-        for table in ("scenario_result", "case_result", "score", "detail")
-    ]
-    assert int(stored) > 0
-    assert counts == [int(stored), *[50 * int(stored)] * 3]
-    assert connection.execute("SELECT cases_done FROM run").fetchone() == (50 * int(stored),)
-    connection.close()
-
-
-def test_closing_empties_the_log(url: str, tmp_path: Path) -> None:
-    """What was written is in the file itself after a close, even while another process has the file open."""
-    db, other = open_database(url), open_database(url)
-    for _ in range(50):
-        writes.add_event(db, "info", "test", "x" * 1000)
-    assert len(queries.events(other)) > 0
-    (log,) = tmp_path.glob("*-wal")
-    assert log.stat().st_size > 50_000
-    db.close()
-    assert log.stat().st_size == 0
-    other.close()
-    assert not log.exists()
-
-
-def test_closing_waits_for_nobody(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A close while another process reads leaves the log to that one, at once."""
-    monkeypatch.setattr(base, "BUSY_SECONDS", 3600.0)
-    db, other = open_database(url), open_database(url)
-    with other.read() as reading:
-        reading.exec_driver_sql("SELECT count(*) FROM event")
-        writes.add_event(db, "info", "test", "said while it reads")
-        db.close()
-    assert [event.message for event in queries.events(other)] == ["said while it reads"]
     other.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+import sqlalchemy as sa
 
 from store import queries, writes
 from store.database import Database
@@ -74,11 +75,12 @@ def test_the_scorer_in_force_decides(otherwise: int, db: Database, seed: Seed) -
     ids = [seed.run(version, passed, cases=["a"], day=day) for day, passed in enumerate((["a"], []))]
     assert [row.case for row in queries.lost_cases(db, "golden")] == ["a"]
     with db.write() as connection:
-        connection.exec_driver_sql("INSERT INTO scorer VALUES (2, '2')")
-        connection.exec_driver_sql(
+        values = {"run": ids[otherwise]}
+        connection.execute(sa.text("INSERT INTO scorer VALUES (2, '2')"))
+        copied = (
             "INSERT INTO score SELECT case_result_id, metric_id, 2, 1 - value FROM score WHERE metric_id = 1"
-            " AND case_result_id IN (SELECT id FROM case_result WHERE run_id = ?)",
-            (ids[otherwise],),
         )
-        connection.exec_driver_sql("UPDATE run SET scorer_id = 2 WHERE id = ?", (ids[otherwise],))
+        of_run = "case_result_id IN (SELECT id FROM case_result WHERE run_id = :run)"
+        connection.execute(sa.text(f"{copied} AND {of_run}"), values)
+        connection.execute(sa.text("UPDATE run SET scorer_id = 2 WHERE id = :run"), values)
     assert queries.lost_cases(db, "golden") == []

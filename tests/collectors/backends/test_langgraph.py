@@ -21,8 +21,8 @@ from collectors.backends.langgraph import LangGraph, label
 from collectors.suite import Memory, Scope
 from tests.collectors.backends import test_contract
 from tests.collectors.backends.conftest import CLOSING, Opened, lent
-from tests.collectors.backends.postgres import PASSWORD, Server, server
 from tests.collectors.backends.systems import KEEPS
+from tests.postgres import PASSWORD, Server, server
 
 BOX = Scope("memtrend-test-1")
 ANN = replace(BOX, user="ann")

@@ -22,6 +22,8 @@ from urllib.parse import quote
 PACKAGE = "pgserver==0.1.4"
 PASSWORD = "not/so:secret"
 """With what an URL has to quote."""
+QUICK = "-c fsync=off -c full_page_writes=off -c synchronous_commit=off -c autovacuum=off"
+"""What is stored need not outlive the machine."""
 UNPRIVILEGED = "nobody"
 """Who runs the server where the tests run as root, which it refuses to."""
 
@@ -92,7 +94,7 @@ class _Run:
     def start(self) -> None:
         secret = ["--auth", "scram-sha-256", "--pwfile", str(self._secret), "--username", "postgres"]
         self._command("initdb", "--no-sync", "--encoding", "utf8", *secret)
-        options = f"-c listen_addresses='' -c unix_socket_directories='{self._data}' -c fsync=off"
+        options = f"-c listen_addresses='' -c unix_socket_directories='{self._data}' {QUICK}"
         self._command("pg_ctl", "--wait", "--log", str(self._data / "log"), "--options", options, "start")
 
     def stop(self) -> None:
