@@ -7,8 +7,9 @@ PostgreSQL alone knows stands in `store/dialects/`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -124,17 +125,29 @@ def _revision(connection: Connection, database: Database) -> str | None:
     if revision not in REVISIONS:
         raise DatabaseError(
             f"{where} was written by a newer memtrend (revision {revision}; {known}); "
-            f"upgrade memtrend, or name another {thing} in database.url"
+            f"upgrade memtrend, or go back to {_way_back(database)}, or name another {thing} in database.url"
         )
     return revision
 
 
+def _way_back(database: Database) -> str:
+    from store.backup import copy_to_go_back_to  # it builds on this module
+
+    found = copy_to_go_back_to(database.dialect.url)
+    if found is None:
+        return "a backup from before it"
+    return f"the copy that was kept before the upgrade: memtrend restore {found}"
+
+
 def _migrate(database: Database) -> None:
-    """Upgrade in one write transaction: the first of several processes does it, the others find it done."""
-    with database.write() as connection:
+    """Upgrade in one write transaction: the first of several processes does it, the others find it done. Of
+    what was there before a copy is kept, taken while nobody else can write."""
+    with database.write() as connection, ExitStack() as kept:
         current = _revision(connection, database)
         if current == REVISIONS[-1]:
             return
+        if current is not None and database.dialect.url.get_backend_name() == "sqlite":
+            kept.enter_context(_kept_before(database))
         try:
             _upgrade(connection)
             database.dialect.after_upgrade(connection)
@@ -143,6 +156,16 @@ def _migrate(database: Database) -> None:
                 f"cannot upgrade {database.url_public} from revision {current or 'none'} to {REVISIONS[-1]}: "
                 f"{database.dialect.reason(error)}; nothing was changed"
             ) from error
+
+
+@contextmanager
+def _kept_before(database: Database) -> Iterator[None]:
+    from store.backup import kept_before  # it builds on this module
+
+    with kept_before(database.dialect.url, REVISIONS[-1]) as copy:
+        told = f"memtrend: upgrading to revision {REVISIONS[-1]}; what was there before is kept: {copy}"
+        print(told, file=sys.stderr)  # noqa: T201  once in a record's life, whoever opens it
+        yield
 
 
 def _upgrade(connection: Connection) -> None:
