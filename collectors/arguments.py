@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -93,7 +93,6 @@ def moment(text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
         raise Refused(f"{text!r} should be a date or time such as 2026-03-04T09:30+01:00") from None
-    return at.astimezone() if at.tzinfo is None else at
