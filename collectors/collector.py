@@ -261,7 +261,7 @@ class Collector:
 
     def _run_and_note(self, pair: Pair, asked: Asked, how: How = run_pair) -> Done:
         done = self._run(pair, asked, how)
-        if done.problem:
+        if done.problem and not done.waits:
             run_id = done.outcome.run_id if done.outcome else None
             writes.add_event(self.db, _level(done), asked.trigger, f"{pair}: {done.problem}", run_id)
         return done

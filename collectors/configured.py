@@ -171,7 +171,12 @@ def backend_public(settings: Settings, name: str) -> Mapping[str, object]:
 def run_limits(settings: Settings) -> RunLimits:
     limits = settings.limits
     return RunLimits(
-        limits.timeout, limits.attempts, limits.max_error_rate, limits.concurrency, limits.diagnose.max_cases
+        limits.timeout,
+        limits.attempts,
+        limits.max_error_rate,
+        limits.concurrency,
+        limits.diagnose.max_cases,
+        limits.money_per_day,
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from collectors import runner
+from collectors.budget import OverBudget
 from collectors.calls import Stopped
 from collectors.configured import backend_names, plan, suite_names
 from collectors.lease import InstanceBusy
@@ -57,11 +58,13 @@ class Asked(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What a pair came to: a run, whole when `problem` is None, or no run at all."""
+    """What a pair came to: a run, whole when `problem` is None, or no run at all. `waits`: nothing is wrong
+    but that the day's money is not enough, which an event says already."""
 
     pair: Pair
     outcome: RunOutcome | None
     problem: str | None
+    waits: bool = False
 
 
 How = Callable[[Settings, Database, Pair, Asked, threading.Event], Done]
@@ -137,7 +140,7 @@ def run_todo(
     except Stopped:
         return Done(todo.pair, None, NOT_BEGUN)
     except (InstanceBusy, StoreError) as error:
-        return Done(todo.pair, None, redacted(str(error)))
+        return Done(todo.pair, None, redacted(str(error)), isinstance(error, OverBudget))
     return Done(todo.pair, outcome, _problem(outcome))
 
 

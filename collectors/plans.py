@@ -16,13 +16,15 @@ from store.portable import Against
 @dataclass(frozen=True, slots=True)
 class RunLimits:
     """`max_error_rate`: share of the cases that may go unanswered before a run is invalid; `concurrency`:
-    scenarios at once, for a backend that allows it; `max_diagnoses`: lost probes asked again, a run."""
+    scenarios at once, for a backend that allows it; `max_diagnoses`: lost probes asked again, a run;
+    `money_per_day`: USD that all runs of a day may spend together, None for no limit."""
 
     timeout_s: float = 30.0
     attempts: int = 3
     max_error_rate: float = 0.1
     concurrency: int = 4
     max_diagnoses: int = 50
+    money_per_day: float | None = None
 
 
 class Confirm(NamedTuple):

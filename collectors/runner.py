@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from collectors.arm import Arm
+from collectors.budget import overrun, refuse_beyond
 from collectors.calls import Instance, Stopped
 from collectors.lease import BackendLease, StopBeside
 from collectors.plans import Progress, RunOutcome, RunPlan, beside, look_at, release
@@ -38,7 +39,8 @@ def run(
 ) -> RunOutcome:
     """Run the plan, or what is missing of the interrupted run `resume`; its control with it. `stop` is this
     run's alone, and interrupts it within 10 s. Raises `InstanceBusy` while another run has the backend or its
-    control, `Stopped` when it was stopped before it began, `StoreError` when the record refuses."""
+    control, `Stopped` when it was stopped before it began, `OverBudget` when the day's money is not enough,
+    `StoreError` when the record refuses."""
     plans, stop = [plan, *beside(plan)], stop or threading.Event()
     stops = [stop, *(StopBeside(stop) for _ in plans[1:])]
     with ExitStack() as held:
@@ -74,6 +76,7 @@ class _Run:
         self.own, self.arms, self.on_progress = arms[0], list(arms), on_progress
 
     def run(self, resume: int | None) -> RunOutcome:
+        refuse_beyond(self.own.db, [arm.plan for arm in self.arms])
         self._prepare()
         self._open() if resume is None else self._reopen(resume)
         for arm in self.arms:
@@ -162,6 +165,9 @@ class _Run:
             if job.arm is self.own:
                 raise
             self._leave(job.arm, "interrupted", job.arm.lease.reason)
+        if why := overrun(self.own.db, self.own.plan):
+            self.own.lease.reason = why
+            self.own.lease.stop.set()
 
     def _leave(self, control: Arm, status: ClosedStatus, reason: str | None) -> None:
         """The control ends, and it alone. One that another process has taken over cannot be written to."""

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
+from collectors.arguments import BAD, NO_ANSWER
 from collectors.configured import plan, suite_names
 from collectors.lease import release_those_of_the_dead
 from collectors.pairs import Done, Todo, run_todo, told
@@ -143,7 +144,9 @@ def run_all(db: Database, todo: Sequence[Todo], stop: Stop) -> list[Done]:
 def exit_code(ended: Sequence[Done], stop: Stop) -> int:
     if stop.asked.is_set():
         return INTERRUPTED
-    return 0 if ended and all(done.problem is None for done in ended) else 1
+    if not ended or any(done.problem and not done.waits for done in ended):
+        return BAD
+    return NO_ANSWER if any(done.waits for done in ended) else 0
 
 
 # Progress

@@ -130,7 +130,7 @@ def _plain_errors(doing: str) -> Iterator[None]:
 
 
 def restore(
-    url: str, source: Path, *, force: bool = False, report: Report = lambda done, of: None
+    url: URL, source: Path, *, force: bool = False, report: Report = lambda done, of: None
 ) -> Restored:
     """Put a copy in the place of the record, which stays beside it. Raises `DatabaseError`, and then nothing
     has changed: for a copy that is damaged or too new, and while anyone has the record open.

@@ -358,6 +358,27 @@ class Journal(Base, table=True):
     text: str = Field(sa_type=Text)
 
 
+class Removal(Base, table=True):
+    """What retention took from a run, `details` or `results`, and after how long: "90d"."""
+
+    __table_args__ = {"sqlite_with_rowid": False}
+
+    run_id: int = Field(foreign_key="run.id", primary_key=True)
+    what: str = Field(primary_key=True)
+    after: str
+    at: datetime = Field(sa_type=UtcDateTime)
+
+
+class Spent(Base, table=True):
+    """USD that a run spent on a `day` in UTC, such as 2026-03-04."""
+
+    __table_args__ = {"sqlite_with_rowid": False}
+
+    day: str = Field(primary_key=True)
+    run_id: int = Field(foreign_key="run.id", primary_key=True)
+    money: float
+
+
 class RollupRow(Base, table=True):
     """The key begins with what a chart asks for: one series is one range of it."""
 
@@ -482,6 +503,7 @@ mark, event, heartbeat, request, lease, change = (
     Base.metadata.tables[name] for name in ("mark", "event", "heartbeat", "request", "lease", "change")
 )
 schedule_state, fire = (Base.metadata.tables[name] for name in ("schedule_state", "fire"))
+removal, spent = (Base.metadata.tables[name] for name in ("removal", "spent"))
 lint_report, finding, mutant, journal = (
     Base.metadata.tables[name] for name in ("lint_report", "finding", "mutant", "journal")
 )

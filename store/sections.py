@@ -59,9 +59,16 @@ def time_of(duration: str) -> timedelta:
     return timedelta(**{unit: int(duration[:-1])})
 
 
+def _kept(text: str) -> str:
+    if text != "never" and time_of(text) < timedelta(days=1):
+        raise ValueError('should be a day or more, such as "90d", or "never"')
+    return text
+
+
 Pinned = Annotated[str, AfterValidator(_pinned)]
 Requirement = Annotated[str, AfterValidator(_requirement)]
 Duration = Annotated[str, AfterValidator(_duration)]
+Kept = Annotated[str, AfterValidator(_kept)]
 
 
 class Section(BaseModel):
@@ -234,13 +241,23 @@ class Diagnose(Section):
 
 class Limits(Section):
     """`timeout` in seconds a call; `attempts` counts calls, the first one included; a run with a larger share
-    of errors than `max_error_rate` is invalid; `concurrency` counts scenarios at once."""
+    of errors than `max_error_rate` is invalid; `concurrency` counts scenarios at once; `money_per_day` in
+    USD holds for all runs of a UTC day together, None for no limit."""
 
     timeout: float = Field(default=30.0, gt=0)
     attempts: int = Field(default=3, ge=1)
     max_error_rate: float = Field(default=0.1, ge=0, le=1)
     concurrency: int = Field(default=4, ge=1)
     diagnose: Diagnose = Field(default_factory=Diagnose)
+    money_per_day: float | None = Field(default=None, ge=0)
+
+
+class RetentionSection(Section):
+    """How long after a run its `details` (texts: answers, journals) and its `results` (of scenarios and
+    cases, with their scores) are kept: a duration of a day or more, such as 90d, or never to remove any."""
+
+    details: Kept = "never"
+    results: Kept = "never"
 
 
 class EnvironmentsSection(Section):

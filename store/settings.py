@@ -31,6 +31,7 @@ from store.sections import (
     DatabaseSection,
     EnvironmentsSection,
     Limits,
+    RetentionSection,
     ScheduleSection,
     SuiteSection,
 )
@@ -65,6 +66,7 @@ class Settings(BaseSettings):
     suites: dict[Name, SuiteSection] = Field(default_factory=dict)
     schedules: dict[Name, ScheduleSection] = Field(default_factory=dict)
     limits: Limits = Field(default_factory=Limits)
+    retention: RetentionSection = Field(default_factory=RetentionSection)
     environments: EnvironmentsSection = Field(default_factory=EnvironmentsSection)
     dashboard: DashboardSection = Field(default_factory=DashboardSection)
     api: ApiSection = Field(default_factory=ApiSection)

@@ -146,6 +146,7 @@ from store.queries.series import (
     trend,
     trends,
 )
+from store.queries.spending import cost_of_a_case, spent_on
 from store.queries.suites import (
     BackendRow,
     CaseVersion,
@@ -252,6 +253,7 @@ __all__ = [
     "clock",
     "control_beside",
     "controls",
+    "cost_of_a_case",
     "count_runs",
     "data_version",
     "deleted_cases",
@@ -301,6 +303,7 @@ __all__ = [
     "schedule_calendar",
     "schedules",
     "series_verdicts",
+    "spent_on",
     "standings",
     "stored_answers",
     "suite_cases",

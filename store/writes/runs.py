@@ -25,6 +25,7 @@ from store.records import (
     VerdictEntry,
 )
 from store.writes.common import PROJECT, changed, insert, insert_event, known_scorer, now
+from store.writes.spending import spend
 from store.writes.verdicts import insert_verdict
 
 Scores = Mapping[str, float]
@@ -170,6 +171,7 @@ def save_scenario(db: Database, run_id: int, outcome: ScenarioOutcome, token: in
         insert_rows(connection, m.detail, ("case_result_id", "content"), texts)
         errors = sum(case.status == "error" for case in outcome.cases)
         connection.execute(_SCENARIO_DONE, {"run_id": run_id, "cases": len(outcome.cases), "errors": errors})
+        spend(connection, run_id, outcome.money)
 
 
 @contextmanager
