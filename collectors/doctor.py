@@ -102,13 +102,13 @@ def _shadowed() -> Iterator[CheckResult]:
 
 
 def _disk(settings: Settings) -> Iterator[CheckResult]:
-    path = Path(make_url(settings.database.url.get_secret_value()).database or ".").resolve()
-    free = shutil.disk_usage(path.parent).free / 1e9
+    url = make_url(settings.database.url.get_secret_value())
+    beside = url.get_backend_name() == "sqlite"
+    path = Path(url.database or ".").resolve().parent if beside else Path.cwd()
+    free = shutil.disk_usage(path).free / 1e9
+    where = "beside the database" if beside else "here, where backends keep theirs"
     yield CheckResult(
-        "disk",
-        free > LOW_DISK_GB,
-        f"{free:.1f} GB free beside the database",
-        "make room, or move database.url",
+        "disk", free > LOW_DISK_GB, f"{free:.1f} GB free {where}", "make room, or move database.url"
     )
 
 
@@ -130,7 +130,8 @@ def _record(settings: Settings) -> Iterator[CheckResult]:
         )
         return
     try:
-        yield CheckResult("database", True, f"{db.url_public}, {queries.count_runs(db)} runs")
+        told = f"{db.url_public}, {db.server()}, {queries.count_runs(db)} runs"
+        yield CheckResult("database", True, told)
         yield _clock(db)
         yield _collector(db)
         yield from _policy(db, settings)

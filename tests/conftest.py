@@ -4,6 +4,11 @@ import os
 
 from hypothesis import settings
 
+from tests.databases import databases
+
+__all__ = ["databases"]
+"""A fixture: one server for all tests of a process."""
+
 settings.register_profile("memtrend", deadline=None, derandomize=True)
 settings.load_profile("memtrend")
 

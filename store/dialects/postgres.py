@@ -163,5 +163,6 @@ _REASONS = {
     "(what was stored before is intact)",
     "53300": "the server has no connection left; raise its max_connections, or close others",
     "57P": "the server is stopping or starting; do it again when it runs",
+    "22003": "a number is larger than the record holds; no id is",
     "25P03": "it said nothing for too long within one transaction, and the server ended it; do it again",
 }
