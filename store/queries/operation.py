@@ -136,7 +136,9 @@ def missed(db: Database, now: datetime) -> list[FireRow]:
     )
     off = sa.exists().where(state.name == fire.schedule, ~state.enabled)
     since = sa.or_(last.scalar_subquery().is_(None), fire.scheduled_for > last.scalar_subquery())
-    rows = _calendar(db, now, sa.and_(fire.state.in_(["expected", "missed"]), fire.due <= now, since, ~off))
+    rows = _calendar(
+        db, now, sa.and_(fire.state.in_(["expected", "claimed", "missed"]), fire.due <= now, since, ~off)
+    )
     return [row for row in rows if row.state == "missed"]
 
 
@@ -158,10 +160,10 @@ def _fire_row(row: Any, now: datetime) -> FireRow:
 def _fire_state(row: Any, now: datetime) -> tuple[FireState, str | None]:
     """With the reason where nobody was there to write one down."""
     match row.state:
-        case "expected" if row.due + GRACE < now:
+        case "expected" | "claimed" if not row.started_at and not row.leads and row.due + GRACE < now:
             return "missed", "no collector ran"
-        case "claimed" if not row.leads:
-            return "invalid", "the collector that took it died"
+        case "claimed" if row.started_at and not row.leads:
+            return "invalid", "the collector that ran it died"
         case "expected" | "claimed":
             return "due", None
         case "done":

@@ -124,14 +124,18 @@ def finish_fire(
 
 
 def end_fires_of_the_dead(db: Database, leader: int) -> None:
-    """Close what former leaders took and did not finish; an event tells of each. Raises `Deposed`."""
-    reason = "the collector that took it died; memtrend run --resume goes on with what it had begun"
-    died = m.fire.update().where(m.fire.c.state == "claimed", m.fire.c.token != leader)
-    closed = died.values(state="failed", finished_at=now(), reason=reason)
+    """Close what former leaders began and did not finish; an event tells of each. What they had only taken is
+    due again. Raises `Deposed`."""
+    reason = "the collector that ran it died; memtrend run --resume goes on with what it had begun"
+    fire = m.fire.c
+    theirs = m.fire.update().where(fire.state == "claimed", fire.token != leader)
+    begun = theirs.where(fire.started_at.is_not(None)).returning(fire.schedule, fire.scheduled_for)
     with db.write() as connection:
         refuse_deposed(connection, leader)
-        for row in connection.execute(closed.returning(m.fire.c.schedule, m.fire.c.scheduled_for)).all():
+        closed = connection.execute(begun.values(state="failed", finished_at=now(), reason=reason)).all()
+        for row in closed:
             _tell(connection, row.schedule, row.scheduled_for, reason, "error")
+        connection.execute(theirs.values(state="expected", token=None, claimed_at=None))
 
 
 def _write(connection: Connection, schedule: str, at: datetime, leader: int, **values: object) -> None:

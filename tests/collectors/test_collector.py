@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+import time_machine
 
 from collectors import cli, envs
 from collectors.collector import POLL_S, Collector, _level, collect
@@ -45,6 +46,11 @@ backends = ["*"]
 trials = 2
 [limits]
 timeout = 60
+"""
+
+WEEKLY = """[schedules.weekly]
+cron = "0 4 * * sun"
+suites = ["mine"]
 """
 
 SLOW = """
@@ -113,22 +119,40 @@ class Running:
     """A collector on a thread of the test's own process."""
 
     def __init__(self, db, busy_wait_s=0.0, first_runs=False):
-        self.stop, self.lines, self.errors = threading.Event(), [], []
-        self.collector = Collector(db, SettingsFile(), self.stop, self.lines.append, busy_wait_s)
-        self.thread = threading.Thread(target=lambda: self.collector.work(first_runs=first_runs))
+        self.db, self.busy_wait_s, self.first_runs = db, busy_wait_s, first_runs
+        self.stop, self.lines = threading.Event(), []
+        self.pulse = Pulse(db, self.stop)
+        self.thread = threading.Thread(target=self._work)
+
+    def _work(self):
+        made = (self.db, SettingsFile(), self.stop, self.pulse.token, self.lines.append, self.busy_wait_s)
+        Collector(*made).work(first_runs=self.first_runs)
 
     def __enter__(self):
+        self.pulse.__enter__()
         self.thread.start()
-        until(lambda: self.collector.scheduler.running, "the scheduler runs")
         return self
 
     def fire(self, schedule):
-        self.collector.scheduler.modify_job(schedule, next_run_time=datetime.now(UTC))
+        """Let the schedule's time come. Returns it."""
+        now = datetime.now(UTC)
+        expect(self.db, schedule, now)
+        return now
 
-    def __exit__(self, *_):
+    def __exit__(self, *raised):
         self.stop.set()
         self.thread.join(WAIT_S)
+        self.pulse.__exit__(*raised)
         assert not self.thread.is_alive()
+
+
+def expect(db, schedule, *times):
+    rows = [
+        {"schedule": schedule, "scheduled_for": at, "due": at, "state": "expected", "run_ids": []}
+        for at in times
+    ]
+    with db.write() as connection:
+        connection.execute(m.fire.insert(), rows)
 
 
 def ask(db, kind="run", **payload):
@@ -155,21 +179,32 @@ def told(db, part, source=None):
 
 
 def test_a_fire_runs_its_pairs(home, db):
-    """A fire runs its suites on its backends with its trials, under the schedule's name, and is recorded."""
+    """A fire runs its suites on its backends with its trials, under the schedule's name and with its time,
+    and is accounted for."""
     with Running(db) as running:
-        running.fire("nightly")
-        row = until(lambda: queries.runs(db, statuses=["whole"]), "a whole run")[0]
-        state = until(lambda: [s for s in queries.schedules(db) if s.last_fire], "the fire is recorded")[0]
+        at = running.fire("nightly")
+        (fire,) = until(lambda: ended(db, "nightly"), "the fire has ended")
+        (state,) = queries.schedules(db)
+    (row,) = queries.runs(db)
     assert (row.suite, row.backend, row.trigger, row.trials) == ("mine", "floor", "schedule:nightly", 2)
-    assert (state.name, state.enabled) == ("nightly", True)
+    assert (row.status, row.meta) == ("whole", {"scheduled_for": f"{at:%Y-%m-%dT%H:%MZ}"})
+    assert fire[:4] == ("nightly", at, "done", (row.id,))
+    assert (state.name, state.last_fire, state.enabled) == ("nightly", at, True)
     assert state.next_fire > state.last_fire
+
+
+def ended(db, schedule):
+    """The fires of a schedule that are over."""
+    rows = queries.schedule_calendar(db, datetime(2026, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
+    return [row for row in rows if row.schedule == schedule and row.state != "due"]
 
 
 def test_fire_times_are_written_ahead(home, db):
     """From its start on, the record says when each schedule should fire in the next 40 days."""
-    with Running(db), db.read() as connection:
-        times = connection.execute(sa.select(m.expected_run.c.scheduled_for)).scalars().all()
-    now = datetime.now(UTC)
+    with Running(db):
+        until(lambda: queries.next_expected(db), "fires are expected")
+        now = datetime.now(UTC)
+        times = [row.scheduled_for for row in queries.schedule_calendar(db, now, now + timedelta(days=99))]
     assert len(times) == 40
     assert {(at.hour, at.minute) for at in times} == {(3, 0)}
     assert now < min(times) < now + timedelta(days=1)
@@ -177,15 +212,15 @@ def test_fire_times_are_written_ahead(home, db):
 
 def test_fire_times_are_renewed_every_day(home, db):
     """A day later the far end of what is expected has moved a day on."""
-    collector = Collector(db, SettingsFile(), threading.Event())
-    collector._write_ahead()
+    collector = Collector(db, SettingsFile(), threading.Event(), leader=0)
+    collector._tick()
     with db.write() as connection:
-        connection.execute(m.expected_run.delete())
+        connection.execute(m.fire.delete())
     collector._tick()
     assert queries.next_expected(db) is None
-    collector._written_ahead -= timedelta(days=1, seconds=1)
-    collector._tick()
-    assert queries.next_expected(db).schedule == "nightly"
+    with time_machine.travel(datetime.now(UTC) + timedelta(days=1, seconds=1)):
+        collector._tick()
+        assert queries.next_expected(db).schedule == "nightly"
 
 
 def test_environments_of_releases_are_cleaned(home, db):
@@ -206,9 +241,11 @@ def test_a_held_backend_is_told_by_name(home, db):
     with Running(db) as running:
         running.fire("nightly")
         event = told(db, "mine on floor", "schedule:nightly")
+        (fire,) = until(lambda: ended(db, "nightly"), "the fire has ended")
     writes.release_lease(db, writes.backend_lease("floor"), token)
     assert "backend floor is in use" in event.message
     assert queries.runs(db) == []
+    assert (fire.state, fire.reason) == ("invalid", event.message)
 
 
 def test_a_held_backend_is_waited_for(home, db):
@@ -295,6 +332,36 @@ def test_what_a_dead_collector_had_taken_is_answered(home, db):
         assert "ask again" in answered(db, request).error
 
 
+def test_what_is_due_at_the_start_is_run(home, db):
+    """Of the fires that found no collector one is made up for when one starts, and is told to be late; the
+    others are told to be missed."""
+    now = datetime.now(UTC)
+    expect(db, "nightly", *(now - timedelta(days=days, hours=1) for days in (2, 1, 0)))
+    with Running(db):
+        until(lambda: [fire for fire in ended(db, "nightly") if fire.state == "late"], "one is made up for")
+    assert [fire.state for fire in ended(db, "nightly")] == ["missed", "missed", "late"]
+    assert len(queries.runs(db)) == 1
+    late, lost = (event.message for event in queries.events(db) if event.source == "schedule:nightly")
+    assert late.endswith("UTC: made up for, late")
+    assert "UTC: missed (2 in all): no collector ran; that of " in lost
+
+
+def test_a_fire_that_a_stop_cuts_short_is_told(slow_home, db, monkeypatch):
+    """What a stop interrupts is an invalid fire with its run; what had not begun is left to the next."""
+    monkeypatch.syspath_prepend(slow_home)
+    file = slow_home / "memtrend.toml"
+    file.write_text(file.read_text().replace("[limits]", WEEKLY + "[limits]"))
+    with Running(db) as running:
+        running.fire("nightly")
+        until(lambda: queries.progress(db), "the first is under way")
+        second = running.fire("weekly")
+        until(lambda: not queries.due_fires(db, datetime.now(UTC)), "the second is taken")
+    (fire,) = ended(db, "nightly")
+    (run,) = queries.runs(db)
+    assert (fire.state, fire.run_ids, run.status) == ("invalid", (run.id,), "interrupted")
+    assert [row[:2] for row in queries.due_fires(db, datetime.now(UTC))] == [("weekly", second)]
+
+
 def test_what_waits_when_the_collector_stops_is_answered(slow_home, db, monkeypatch):
     """A claimed request whose turn never came says so, instead of waiting for ever."""
     monkeypatch.syspath_prepend(slow_home)
@@ -369,10 +436,9 @@ def test_a_broken_edit_keeps_the_former_configuration(home, db):
     assert "schedules.nightly" in event.message
     assert states["nightly"] == (None, False)
     assert states["weekly"][0].weekday() == 0
-    with db.read() as connection:
-        ahead = m.expected_run.c.scheduled_for > datetime.now(UTC)
-        expected = connection.execute(sa.select(m.expected_run.c.schedule).where(ahead)).scalars()
-        assert set(expected) == {"weekly"}
+    now = datetime.now(UTC)
+    expected = queries.schedule_calendar(db, now, now + timedelta(days=99))
+    assert {row.schedule for row in expected} == {"weekly"}
 
 
 def test_a_broken_suite_keeps_the_former_configuration(home, db):
@@ -465,6 +531,31 @@ def test_a_collector_on_another_host_is_refused(home, db):
     writes.acquire_lease(db, NAME, "elsewhere:1", 60)
     with pytest.raises(CollectorBusy, match="process 1 on elsewhere"), Pulse(db, threading.Event()):
         pass
+
+
+def test_a_stand_by_takes_over(home, db, monkeypatch):
+    """A stand-by waits while another leads, says who that is, and leads once its claim has ended."""
+    monkeypatch.setattr("collectors.pulse.RETRY_S", 0.01)
+    said, old = [], writes.acquire_lease(db, NAME, "elsewhere:1", 60)
+
+    def told_to_wait(text):
+        said.append(text)
+        writes.release_lease(db, NAME, old)
+
+    monkeypatch.setattr("collectors.pulse.say", told_to_wait)
+    with Pulse(db, threading.Event(), stand_by=True) as pulse:
+        assert pulse.token == old + 1
+    assert said == ["standing by: process 1 on elsewhere leads"]
+
+
+def test_a_stand_by_can_be_stopped(home, db, monkeypatch):
+    """A stand-by that is asked to stop has led nothing, and leaves the leader's claim alone."""
+    stop = threading.Event()
+    writes.acquire_lease(db, NAME, "elsewhere:1", 60)
+    monkeypatch.setattr("collectors.pulse.say", lambda text: stop.set())
+    assert collect(stop=stop, stand_by=True) == 0
+    assert [lease.owner for lease in queries.leases(db) if lease.held] == ["elsewhere:1"]
+    assert queries.heartbeats(db) == []
 
 
 def test_a_deposed_collector_stops(home, db, monkeypatch):

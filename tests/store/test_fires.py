@@ -167,10 +167,12 @@ def test_a_deposed_leader_writes_nothing_about_fires(db: Database, noon: time_ma
     assert queries.events(db) == []
 
 
-def test_what_a_dead_leader_took_is_closed_by_the_next(db: Database, noon: time_machine.Coordinates) -> None:
-    """A new leader closes what its predecessor left claimed, with an event, and leaves its own alone."""
+def test_what_a_dead_leader_began_is_closed_by_the_next(db: Database, noon: time_machine.Coordinates) -> None:
+    """A new leader closes what its predecessor had begun, with an event, and leaves its own alone."""
     expect(db)
-    assert writes.claim_fire(db, "nightly", NIGHT, lead(db))
+    old = lead(db)
+    assert writes.claim_fire(db, "nightly", NIGHT, old)
+    writes.start_fire(db, "nightly", NIGHT, old)
     assert states(db)[0] == "due"
     new = lead(db)
     assert states(db)[0] == "invalid", "seen before anybody closes it"
@@ -179,7 +181,22 @@ def test_what_a_dead_leader_took_is_closed_by_the_next(db: Database, noon: time_
     assert states(db) == ["invalid", "due", "due"]
     (event,) = queries.events(db)
     assert (event.source, event.level) == ("schedule:nightly", "error")
-    assert event.message.startswith("fire of 2026-03-05 03:00 UTC: the collector that took it died")
+    assert event.message.startswith("fire of 2026-03-05 03:00 UTC: the collector that ran it died")
+    assert queries.due_fires(db, NIGHT + DAY) == []
+
+
+def test_what_a_dead_leader_had_only_taken_is_due_again(db: Database, noon: time_machine.Coordinates) -> None:
+    """A fire of which nothing was run is for the next leader, and is missed while there is none."""
+    expect(db)
+    assert writes.claim_fire(db, "nightly", NIGHT, lead(db))
+    new = lead(db)
+    noon.move_to(NIGHT + HOUR)
+    assert states(db)[0] == "missed"
+    writes.end_fires_of_the_dead(db, new)
+    assert [row.scheduled_for for row in queries.due_fires(db, NIGHT)] == [NIGHT]
+    assert queries.events(db) == []
+    assert writes.claim_fire(db, "nightly", NIGHT, new)
+    assert states(db)[0] == "due", "it waits for its turn"
 
 
 def test_a_fire_given_back_is_due_again(db: Database, noon: time_machine.Coordinates) -> None:
