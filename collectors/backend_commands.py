@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from collectors.arguments import BAD, Refused
-from collectors.commands import Json, print_json, say, settings
+from collectors.commands import Json, author, database, print_json, say, settings
 
 if TYPE_CHECKING:
     from collectors.envs import Env
     from store.settings import Settings
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 backend_app = typer.Typer(
     help="The backends configured, the types there are, the environments of releases.", no_args_is_help=True
@@ -118,3 +121,27 @@ def _document(env: Env) -> dict[str, Any]:
         "in_use": env.in_use,
         "bytes": env.bytes,
     }
+
+
+@backend_app.command("rename")
+def rename(
+    old: Annotated[str, typer.Argument(help="The name in the record.")],
+    new: Annotated[str, typer.Argument(help="The name it gets.")],
+    json: Json = False,
+) -> None:
+    """Give a backend another name in the record: its runs, charts and baseline stay one series, and a control
+    follows. Rename it in memtrend.toml too."""
+    from collectors.lease import release_those_of_the_dead
+    from store import writes
+
+    if not NAME.fullmatch(new):
+        raise Refused(f"{new!r} is no name: letters, digits, '.', '_' and '-', the first no sign")
+    with database() as db:
+        release_those_of_the_dead(db)
+        done = writes.rename_backend(db, old, new, author())
+    if json:
+        print_json({"old": old, "new": new, **done._asdict()})
+    else:
+        control = f", its control {done.control}" if done.control else ""
+        typer.echo(f"{old} is {new}{control}: {done.runs} runs keep their series")
+    say(f"rename [backends.{old}] to [backends.{new}] in memtrend.toml, and in `backends` of its schedules")

@@ -35,6 +35,7 @@ from collectors.commands import Backends, Json, Meta, Suites, Tag, database, pri
 from collectors.diff_commands import diff
 from collectors.gate_commands import gate
 from collectors.lint_commands import lint
+from collectors.maintenance_commands import backup, prune, restore
 from collectors.mutant_commands import mutants
 from collectors.suite_commands import suite_app
 from collectors.verdict_commands import verdict
@@ -59,7 +60,7 @@ ORDER = (
         "mark",
         "rescore",
     ),
-    *("export", "backend", "lint", "suite", "mutants", "canary"),
+    *("export", "backup", "restore", "prune", "backend", "lint", "suite", "mutants", "canary"),
 )
 
 
@@ -89,6 +90,8 @@ app.command()(verdict)
 app.command()(gate)
 app.command()(lint)
 app.command()(mutants)
+for maintenance in (backup, restore, prune):
+    app.command()(maintenance)
 
 Port = Annotated[int | None, typer.Option(min=1, max=65535, help="Port of the dashboard.")]
 Host = Annotated[str | None, typer.Option(help="Address that the dashboard listens on.")]
@@ -364,16 +367,17 @@ def show(
 ) -> None:
     """One run with its metrics and cases."""
     from collectors import tables
-    from store import queries, shapes
+    from store import queries, shapes, words
 
     with database() as db:
         (row,) = queries.runs(db, ids=existing(db, [run_id]))
         cases, told = queries.run_cases(db, run_id), queries.journal(db, run_id)
+        taken = queries.removals(db, run_id)
         errors = [
             one.detail["error"] for one in queries.stored_answers(db, run_id) if one.detail.get("error")
         ]
-    document = {**shapes.run_with_cases(row, cases), "journal": told}
-    print_json(document) if json else tables.print_run(row, cases, errors, told)
+    document = {**shapes.run_with_cases(row, cases), "journal": told, "removed": taken}
+    print_json(document) if json else tables.print_run(row, cases, errors, told, words.removed(taken))
 
 
 @app.command()
@@ -382,14 +386,21 @@ def export(
     suite: Suites = None,
     backend: Backends = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A file; stdout by default.")] = None,
+    format: Annotated[str, typer.Option(help="csv or parquet; the latter needs --output.")] = "csv",
 ) -> None:
-    """Case results as CSV: a row for each case and trial, no texts."""
-    from collectors.export import write_csv
+    """Case results as CSV or Parquet: a row for each case and trial, no texts."""
+    from collectors.export import write_csv, write_parquet
 
     of = settings()
+    chosen([format], ["csv", "parquet"], "format")
+    if format == "parquet" and output is None:
+        raise Refused("--format parquet writes a file: name it with --output")
     with database(of) as db:
         existing(db, run_id or [])
         refuse_unknown(db, of, suite, backend)
+        if format == "parquet":
+            say(f"{write_parquet(db, output or Path(), run_id, suite, backend)} rows in {output}")
+            return
         if output is None:
             write_csv(db, sys.stdout, run_id, suite, backend)
             return

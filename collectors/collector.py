@@ -38,7 +38,7 @@ from collectors.pulse import Pulse
 from collectors.reload import SettingsFile
 from collectors.suite import SuiteError
 from collectors.worker import Worker
-from store import queries, writes
+from store import queries, retention, writes
 from store.database import Database, open_database
 from store.errors import StoreError
 from store.hiding import redacted
@@ -195,11 +195,17 @@ class Collector:
         self.fires.expect(now)
         self._written_ahead = now
         self.worker.put(self._clean_environments)  # as often, and when nothing runs
+        self.worker.put(self._prune)
 
     def _clean_environments(self) -> None:
         of = self.settings.environments
         for name in envs.clean(time_of(of.keep), of.directory):
             told = f"environment {name} was not used for {of.keep}: removed"
+            writes.add_event(self.db, "info", SOURCE, told)
+
+    def _prune(self) -> None:
+        """A run at a time, so that a stop need not wait; what is left is removed the next day."""
+        if told := retention.told(retention.prune(self.db, self.settings.retention, self.stop)):
             writes.add_event(self.db, "info", SOURCE, told)
 
     # Requests

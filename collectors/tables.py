@@ -74,13 +74,17 @@ def print_runs(rows: Sequence[RunRow], fitting: int, *, narrowed: bool) -> None:
         _console().print(f"{len(rows)} of {fitting} runs; --limit N shows more", highlight=False)
 
 
-def print_run(row: RunRow, cases: Sequence[CaseRow], errors: Sequence[str] = (), journal: str = "") -> None:
+def print_run(
+    row: RunRow, cases: Sequence[CaseRow], errors: Sequence[str] = (), journal: str = "", removed: str = ""
+) -> None:
     console = _console()
     console.print(
         f"run {row.id}: {row.suite} ({row.suite_version}) on {row.backend}, {row.status}", markup=False
     )
     if row.reason:
         console.print(row.reason, markup=False)
+    if removed:
+        console.print(f"its {removed}", markup=False, highlight=False)
     console.print(_metrics(row.metrics))
     lost = [case for case in cases if case.passed is False or case.status == "error"]
     if lost:

@@ -98,6 +98,17 @@ def _suffix(metric: Metric) -> str:
     return {"ms": " ms", "tokens": " tokens", "USD": " USD"}.get(metric.unit, "")
 
 
+def removed(taken: Mapping[str, str]) -> str:
+    """What retention took from a run: {"details": "90d"}; "" where it took nothing."""
+    if "results" in taken:
+        return f"results and texts were removed by retention after {_spaced(taken['results'])}"
+    return f"texts were removed by retention after {_spaced(taken['details'])}" if taken else ""
+
+
+def _spaced(duration: str) -> str:
+    return f"{duration[:-1]} {duration[-1]}"
+
+
 def count(n: int, one: str, many: str = "") -> str:
     """ "1 case", "3 cases"."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"

@@ -248,7 +248,10 @@ def _came_back(
 ) -> None:
     st.subheader("What came back", anchor=False)
     if not results or run is None:
-        st.markdown(f"{plain(backend)} has not been asked this.")
+        taken = words.removed(data.ask(queries.removals, run.id)) if run else ""
+        st.markdown(
+            f"Run {run.id}: {taken}." if run and taken else f"{plain(backend)} has not been asked this."
+        )
         return
     passed = _last_pass(history, backend, run)
     if passed is None:
@@ -293,8 +296,14 @@ def _answer(version: CaseVersion, result: CaseResult, run: RunRow) -> None:
         hits = stories.returned(result.detail, version.k)
         _hits(hits)
         if not hits and result.status == "ok":
-            st.caption("The answer was not kept." if result.returned_n else "Nothing came back.")
+            st.caption(_why_nothing(result, run))
         _cost(result)
+
+
+def _why_nothing(result: CaseResult, run: RunRow) -> str:
+    if taken := words.removed(data.ask(queries.removals, run.id)):
+        return f"Its {taken}."
+    return "The answer was not kept." if result.returned_n else "Nothing came back."
 
 
 def _outcome(result: CaseResult) -> None:

@@ -119,6 +119,7 @@ from store.queries.results import (
     scenario_stats,
     stored_answers,
 )
+from store.queries.retention import removals
 from store.queries.runs import (
     RunFilter,
     RunRow,
@@ -289,6 +290,7 @@ __all__ = [
     "progress",
     "queue",
     "record_facts",
+    "removals",
     "requests",
     "retired_cases",
     "run",

@@ -122,6 +122,13 @@ def control_record(connection: Connection, run_id: int, quarantined: Collection[
     return ControlRecord(beside.control_id, beside.release, unread, nights)
 
 
+def controlled_nights(connection: Connection, run_id: int) -> list[int]:
+    """The runs that what the control of a run says is read from, its own and the control's."""
+    beside = _beside(connection, run_id)
+    pairs = _pairs(connection, run_id, beside.release) if beside else {}
+    return [*pairs, *pairs.values()]
+
+
 def _unread(beside: Beside) -> str:
     if beside.status == "whole":
         return f"its run {beside.control_id} was scored by another scorer"

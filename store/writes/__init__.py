@@ -58,6 +58,7 @@ from store.writes.policy import (
     expect_counts,
     explain_version,
 )
+from store.writes.renames import Renamed, rename_backend
 from store.writes.runs import (
     LeaseLost,
     cancel_run,
@@ -86,6 +87,7 @@ __all__ = [
     "Imported",
     "LeaseLost",
     "PassedOver",
+    "Renamed",
     "acquire_lease",
     "add_event",
     "add_mark",
@@ -121,6 +123,7 @@ __all__ = [
     "register_environment",
     "register_suite",
     "release_lease",
+    "rename_backend",
     "renew_lease",
     "reopen_run",
     "rescore",
