@@ -42,7 +42,8 @@ class Metrics(Resource):
 
 def gauges(db: Database, now: datetime) -> list[Gauge]:
     """All figures as they stand `now`."""
-    return [*_of_runs(queries.standings(db), now), _queue(db), *_of_collector(db, now)]
+    standings = queries.standings(db)
+    return [*_of_runs(standings, now), _queue(db, standings), *_of_collector(db, now)]
 
 
 def _of_runs(standings: list[Standing], now: datetime) -> Iterator[Gauge]:
@@ -87,9 +88,9 @@ def _mean(run: RunRow | None, metric: str) -> float | None:
     return run.metrics[metric].mean if run and metric in run.metrics else None
 
 
-def _queue(db: Database) -> Gauge:
+def _queue(db: Database, standings: list[Standing]) -> Gauge:
     """0 stands for every suite and backend that has been run, so that a rule has something to look at."""
-    waiting = {(one.suite, one.backend): 0 for one in queries.standings(db)} | queries.queue(db)
+    waiting = {(one.suite, one.backend): 0 for one in standings} | queries.queue(db)
     samples = [
         Sample({"suite": suite, "backend": backend}, n) for (suite, backend), n in sorted(waiting.items())
     ]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import re
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -388,3 +391,34 @@ def test_over_the_wire(record: Seed, tmp_path: Path) -> None:
     log = (tmp_path / "server.log").read_text()
     assert TOKEN not in log
     assert "Traceback" not in log
+
+
+# As documented --------------------------------------------------------------------------------------------
+
+
+def documented_calls() -> list[str]:
+    """The curl commands of docs/operations.md, as a pipeline's shell gets them."""
+    text = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
+    return re.findall(r"^ +(curl .*(?:(?<=\\)\n.*)*)$", text, flags=re.MULTILINE)
+
+
+def test_the_documented_calls_work(record: Seed, tmp_path: Path) -> None:
+    """Every curl command of the three pipelines is taken, and none that is repeated is done twice."""
+    record.backend("hybrid")
+    given = ("GITHUB_SHA", "GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT", "CI_COMMIT_SHORT_SHA", "CI_JOB_ID", "JOB")
+    variables = {name: f"{name.lower()}-1" for name in given}
+    calls = documented_calls()
+    assert len(calls) == 6
+    with served(str(record.db.url_public), tmp_path) as address:
+        variables |= {"MEMTREND_URL": address, "MEMTREND_TOKEN": TOKEN}
+        for command in calls * 2:
+            ran = subprocess.run(
+                ["sh", "-euc", command],
+                env=os.environ | variables,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert ran.returncode == 0, ran.stderr
+    assert len(queries.marks(record.db)) == 3
+    assert [row.payload["backend"] for row in queries.requests(record.db)] == ["hybrid"] * 3
