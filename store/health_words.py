@@ -103,14 +103,14 @@ def refused_configuration(told: Iterable[tuple[datetime, str]], started: datetim
 def settings_title(file: str, origins: Iterable[str], default: str, writes: bool) -> str:
     """Where what is in force comes from, and whether these pages may ask for runs. `origins` of every key:
     the `file`, a variable, or `default`."""
-    found = Counter("file" if one == file else "environment" for one in origins if one != default)
+    found = Counter("file" if one == file else "variables" for one in origins if one != default)
     told = [f"{file} sets {words.count(found['file'], 'key')}"] if found["file"] else []
     told += (
-        [f"the environment {'' if told else 'sets '}{found['environment']}"] if found["environment"] else []
+        [f"environment variables set {words.count(found['variables'], 'key')}"] if found["variables"] else []
     )
-    source = words.listed(told) or "Every key has its default"
-    may = "may ask for runs" if writes else "only read"
-    return f"{source[0].upper() if not found['file'] else source[0]}{source[1:]}; these pages {may}"
+    source = words.listed(told) or "every key has its default"
+    source = source if found["file"] else source.capitalize()
+    return f"{source}; these pages {'may ask for runs' if writes else 'only read'}"
 
 
 def begun(late: timedelta) -> str:
@@ -120,7 +120,7 @@ def begun(late: timedelta) -> str:
 
 def taken(waited: float) -> str:
     """How soon a collector takes what is asked of it."""
-    return "under a second" if waited < 1 else words.duration(waited)
+    return "in under a second" if waited < 1 else f"after {words.duration(waited)}"
 
 
 def may_write(allowed: bool | None, host: str, loopback: bool) -> str:

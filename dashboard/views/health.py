@@ -41,10 +41,10 @@ def page() -> None:
     with left:
         _counts()
         st.fragment(_leases, run_every=10)()
-        _noise()
         _environments()
     with right:
         _paces()
+        _noise()
     _events()
 
 
@@ -150,7 +150,7 @@ def _queue(clock: datetime) -> tuple[str, ...]:
     took = [(row.claimed_at - row.created_at).total_seconds() for row in asked if row.claimed_at]
     notes = [f"oldest asked {words.ago(waiting[-1].created_at, clock)}"] if waiting else []
     if took:
-        notes.append(f"taken within {health_words.taken(median(took))}, median of {len(took)}")
+        notes.append(f"taken {health_words.taken(median(took))}, median of {len(took)}")
     return f"{len(waiting)} waiting" if waiting else "empty", *notes, *_answered(asked)
 
 

@@ -80,7 +80,7 @@ def _cards(shown: Shown) -> None:
     with st.grid(5, min_column_width=190, gap="small"):
         parts.card("Configuration", *_source(settings))
         parts.card("Record", health_words.size(facts.size), place, _whole_runs())
-        parts.card("Writing from these pages", "allowed" if data.may_write() else "off", _why(settings))
+        parts.card("Writing from these pages", "allowed" if data.may_write() else "off", _why())
         parts.card("API", "open to a token" if settings.api.token else "reads only", _api(settings))
         parts.card("Embedder", *_embedder(settings))
 
@@ -95,9 +95,9 @@ def _whole_runs() -> str:
     return words.count(data.ask(queries.count_runs), "run")
 
 
-def _why(settings: Settings) -> str:
+def _why() -> str:
     host = st.get_option("server.address") or ""
-    return health_words.may_write(settings.dashboard.writes, host, host in data.LOOPBACK)
+    return health_words.may_write(data.settings().dashboard.writes, host, host in data.LOOPBACK)
 
 
 def _api(settings: Settings) -> str:
@@ -192,7 +192,7 @@ def _backend(name: str, section: BackendSection, told: Mapping[str, Any]) -> dic
 
 def _retention(keys: Sequence[Key]) -> None:
     rows = [
-        {"what": key.name, "kept": key.value, "from": key.origin}
+        {"what": key.name, "kept": (key.value or "for ever").strip('"'), "from": key.origin}
         for key in keys
         if key.name.startswith("retention.") or key.name == "environments.keep"
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 import dashboard
 from store.database import open_database
 from tests.dashboard.seed import World, seed
+from tests.dashboard.watched import watch
 
 APP = Path(dashboard.__file__).parent / "app.py"
 
@@ -38,6 +40,17 @@ def seeded(tmp_path_factory: pytest.TempPathFactory) -> Seeded:
     world = seed(database, nights=36, cases=26, running=True)
     database.close()
     return Seeded(path, world)
+
+
+@pytest.fixture(scope="session")
+def watched_record(seeded: Seeded, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The seeded record, and all that Health tells of. Tests only read it."""
+    path = tmp_path_factory.mktemp("watched") / "memtrend.db"
+    shutil.copy(seeded.path, path)
+    database = open_database(f"sqlite:///{path}")
+    watch(database, seeded.world.nights)
+    database.close()
+    return path
 
 
 @pytest.fixture

@@ -98,10 +98,10 @@ def click_row(page: Page, table: int, row: int, across: float = 0.5) -> None:
 
 ADDRESSES = {
     "light": (
-        "", "trends", "runs", "run?run={mem0}", "run?run={invalid}", "suites",
+        "", "trends", "runs", "run?run={mem0}", "run?run={invalid}", "suites", "health", "settings",
         "case?suite=golden&case={broken}&backend=mem0",
     ),
-    "dark": ("", "trends"),
+    "dark": ("", "trends", "health"),
 }  # fmt: skip
 """In the dark those on which colour says most; `make screenshots` draws them all."""
 BACKGROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(18, 22, 28)"}
@@ -401,3 +401,50 @@ def test_text_from_outside_stays_text(page: Page, address: str, seeded: Seeded) 
     assert inside.locator('script, img[src="x"], a[href*="evil"], .katex').count() == 0
     assert inside.get_by_text("bold", exact=True).count() == 0
     assert dialogs == []
+
+
+# Health ---------------------------------------------------------------------------------------------------
+
+CELL = """
+(plot, run) => {
+    const { xaxis, yaxis } = plot._fullLayout;
+    for (const trace of plot._fullData.filter(trace => trace.customdata)) {
+        const place = trace.customdata.findIndex(([id]) => id === run);
+        if (place >= 0)
+            return [xaxis.d2p(trace.x[place]) + xaxis._offset, yaxis.d2p(trace.y[place]) + yaxis._offset];
+    }
+}
+"""
+"""Where the cell of a run is, by plotly's own axes."""
+
+
+@pytest.fixture(scope="module")
+def watched(watched_record: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with served(f"sqlite:///{watched_record}", tmp_path_factory.mktemp("watched-served")) as at:
+        yield at
+
+
+def test_a_cell_of_the_calendar_opens_its_run(page: Page, watched: str, seeded: Seeded) -> None:
+    """A click on what became of a night opens the run that it was made of."""
+    page.goto(f"{watched}/health")
+    settled(page)
+    plot = page.locator(".js-plotly-plot").first
+    plot.scroll_into_view_if_needed()
+    x, y = plot.evaluate(CELL, seeded.world.invalid_run)
+    box = plot.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + x, box["y"] + y)
+    page.mouse.click(box["x"] + x, box["y"] + y)
+    at(page, "run")
+    assert query(page)["run"] == [str(seeded.world.invalid_run)]
+
+
+@pytest.mark.parametrize("where", ["health", "settings"])
+def test_a_telephone_shows_all_of_it(where: str, page: Page, watched: str) -> None:
+    """On 390 px nothing stands beside the page: tables scroll by themselves, the calendar fits."""
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{watched}/{where}")
+    settled(page)
+    parts = page.locator('[data-testid="stMainBlockContainer"] :is(h1, h3, [data-testid=stPlotlyChart])')
+    edges = parts.evaluate_all("parts => parts.map(part => part.getBoundingClientRect().right)")
+    assert max(edges) <= 390

@@ -22,7 +22,7 @@ from store.records import MutantRecord, SuiteRecord
 from tests.dashboard.conftest import Open, Seeded
 from tests.dashboard.facts import HOSTILE, HOSTILE_CASE
 
-PAGES = ("overview", "trends", "runs", "run", "case", "suites")
+PAGES = ("overview", "trends", "runs", "run", "case", "suites", "health", "settings")
 
 
 def title(at: AppTest) -> str:
@@ -374,7 +374,7 @@ def test_a_suite_that_nobody_looked_at_says_so(open_page: Open, seeded: Seeded) 
     assert "the collector has not looked yet" in text(at)
 
 
-@pytest.mark.parametrize("page", ["overview", "trends", "runs", "run", "case", "suites"])
+@pytest.mark.parametrize("page", PAGES)
 def test_text_from_outside_is_escaped(page: str, open_page: Open, seeded: Seeded) -> None:
     """No page hands markup from a case on as markdown or HTML."""
     run = _newest(seeded, "mem0")
