@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from pathlib import Path
 
 from sqlalchemy.engine import make_url
@@ -134,6 +135,7 @@ def _record(settings: Settings) -> Iterator[CheckResult]:
         yield CheckResult("database", True, told)
         yield _clock(db)
         yield _collector(db)
+        yield from _schedules(db)
         yield from _policy(db, settings)
     finally:
         db.close()
@@ -166,6 +168,19 @@ def _collector(db: Database) -> CheckResult:
     return CheckResult(
         "collector", age < STALE, seen, "schedules do not run: memtrend up, or memtrend collect"
     )
+
+
+def _schedules(db: Database) -> Iterator[CheckResult]:
+    """From what should have run, so that a dead collector is seen without a living one."""
+    missed = sorted(queries.missed(db, datetime.now(UTC)), key=lambda fire: fire.schedule)
+    advice = 'start memtrend collect, or a second one with --stand-by; catch_up = "once" makes up for one'
+    for name, fires in groupby(missed, key=lambda fire: fire.schedule):
+        *_, last = found = list(fires)
+        count = f"{len(found)} fires, the last of" if len(found) > 1 else "the fire of"
+        told = f"missed {count} {last.scheduled_for:%Y-%m-%d %H:%M} UTC: {last.reason}"
+        yield CheckResult(f"schedule {name}", False, told, advice)
+    if not missed and queries.schedules(db):
+        yield CheckResult("schedules", True, "none has been missed")
 
 
 def _backend(settings: Settings, name: str) -> list[CheckResult]:

@@ -179,6 +179,9 @@ _PARTS = {"": "whole suite", "@confirm": "look", "@calibration": "calibration"}
 
 def part(subset: str) -> str:
     """Which part of a suite was run, or what for."""
+    if subset.startswith("@sample "):
+        size = subset.split()[1]
+        return f"{size} of its cases" if size.endswith("%") else f"{size} cases"
     return _PARTS.get(subset, subset)
 
 

@@ -121,6 +121,25 @@ def test_collector(folder, record, ago, fine):
     assert "memtrend collect" in check.advice
 
 
+def test_missed_schedules(folder, record):
+    """What should have run and did not is told by schedule and time, although no collector lives."""
+    now = datetime.now(UTC)
+    nights = [now - timedelta(days=days) for days in (2, 1)]
+    with time_machine.travel(now - timedelta(days=3), tick=False):
+        writes.write_expected(record, "nightly", nights, now)
+        writes.record_schedule(record, "nightly", nights[0], enabled=True)
+    (check,) = bad()
+    assert check.name == "schedule nightly"
+    assert check.detail == f"missed 2 fires, the last of {nights[1]:%Y-%m-%d %H:%M} UTC: no collector ran"
+    assert "memtrend collect" in check.advice
+
+
+def test_schedules_that_ran(folder, record):
+    """Schedules of which nothing was missed are told to be in order."""
+    writes.record_schedule(record, "nightly", datetime.now(UTC), enabled=True)
+    assert examined()["schedules"].ok
+
+
 @pytest.mark.parametrize("name", ["store", "collectors", "dashboard"])
 def test_shadowed(folder, name):
     """A folder of the name of one of our packages is noticed before it takes its place."""

@@ -12,7 +12,7 @@ from collectors.runner import run
 from collectors.runs import interrupted
 from collectors.sampling import Sample, draw, sampled
 from collectors.suite import SHIPPED, Plant, load
-from store import queries
+from store import queries, words
 from tests.collectors.playground import case, plan, results, suite
 
 NIGHTLY = "nightly 2026-03-05T03:00Z"
@@ -84,6 +84,12 @@ def test_a_sample_stands_in_its_run():
     for sample in (Sample("20%", NIGHTLY), Sample("20", "a schedule of two words 2026-03-05T03:00Z")):
         assert Sample.of(str(sample)) == sample
     assert [Sample.of(subset) for subset in ("", "tag", queries.CONFIRM, queries.CALIBRATION)] == [None] * 4
+
+
+def test_a_sample_is_told_in_words():
+    """Lists of runs say how much of a suite was run, and not how it was drawn."""
+    told = [words.part(str(Sample(size, NIGHTLY))) for size in ("20%", "20")]
+    assert told == ["20% of its cases", "20 cases"]
 
 
 def test_a_sample_is_no_night(tmp_path, db):
