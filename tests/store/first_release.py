@@ -1,0 +1,143 @@
+"""A record as the first release left it: made by revision 0001 alone, with rows in every table."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+
+from store.database import MIGRATIONS
+
+RUNS, CASES = 3, ("keys", "cake")
+_PROJECT = {"project": "default", "owner": "default"}
+
+
+def make(path: Path) -> None:
+    """Write the file."""
+    engine = sa.create_engine(f"sqlite:///{path}")
+    with engine.begin() as connection:
+        config = Config()
+        config.set_main_option("script_location", str(MIGRATIONS))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        tables = sa.MetaData()
+        tables.reflect(connection)
+        for name, rows in _rows().items():
+            connection.execute(tables.tables[name].insert(), rows)
+    engine.dispose()
+
+
+def rows_of(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of the tables that the first release had, but for the revision and what lies ahead, which a
+    collector writes anew."""
+    engine = sa.create_engine(f"sqlite:///{path}")
+    with engine.connect() as connection:
+        found = {
+            name: sorted(map(tuple, connection.exec_driver_sql(f'SELECT * FROM "{name}"').all()), key=repr)
+            for name in _rows()
+            if name != "expected_run"
+        }
+    engine.dispose()
+    return found
+
+
+def _rows() -> dict[str, list[dict[str, Any]]]:
+    return {**_known(), **_runs(), **_results(), **_operation()}
+
+
+def _day(day: int) -> datetime:
+    return datetime(2026, 1, day, 3)  # noqa: DTZ001  as it is stored: UTC without a zone
+
+
+def _known() -> dict[str, list[dict[str, Any]]]:
+    story = json.dumps({"steps": [], "expect": []})
+    asked = {"k": 5, "tags": '["keys"]', "critical": False, "cluster": None, "source": "", "story": story}
+    suite = {"id": 1, "name": "golden", "kind": "golden", "origin": "own", "version": "v1", **_PROJECT}
+    return {
+        "suite": [suite],
+        "suite_version": [
+            {"id": 1, "suite_id": 1, "version": "v1", "cases": 2, "plants": 4, "created_at": _day(1)}
+        ],
+        "case": [
+            {
+                "id": n,
+                "suite_id": 1,
+                "name": name,
+                "hash": "h",
+                "query": f"the {name}?",
+                "created_at": _day(1),
+            }
+            | asked
+            for n, name in enumerate(CASES, 1)
+        ],
+        "suite_version_case": [{"suite_version_id": 1, "case_id": n} for n in (1, 2)],
+        "backend": [{"id": 1, "name": "mem0", "type": "mem0", "config": '{"type":"mem0"}', **_PROJECT}],
+        "environment": [{"id": 1, "hash": "e", "content": '{"python":"3.11"}', "created_at": _day(1)}],
+        "scorer": [{"id": 1, "version": "1"}],
+    }
+
+
+def _runs() -> dict[str, list[dict[str, Any]]]:
+    of = {"suite_id": 1, "suite_version_id": 1, "backend_id": 1, "environment_id": 1, "scorer_id": 1}
+    told = {"reason": None, "trigger": "schedule:nightly", "subset": "", "trials": 1, "meta": "{}"}
+    counts = {"token": 1, "cancel": False, "cases_total": 2, "cases_done": 2, "errors_done": 0}
+    return {
+        "run": [
+            {"id": n, "status": "whole", "scenarios_total": 1, "started_at": _day(n), "finished_at": _day(n)}
+            | of | told | counts | _PROJECT
+            for n in range(1, RUNS + 1)
+        ],
+    }  # fmt: skip
+
+
+def _results() -> dict[str, list[dict[str, Any]]]:
+    ids = [(run, case, 2 * (run - 1) + case) for run in range(1, RUNS + 1) for case in (1, 2)]
+    played = {"status": "ok", "plants": 4, "plant_ms": 9.0, "settle_ms": 1.0, "attempts": 1, "error": None}
+    spent = {"ingest_calls": 4, "ingest_tokens": 40, "money": 0.01}
+    answered = {
+        "trial": 1,
+        "status": "ok",
+        "failure": None,
+        "latency_ms": 3.0,
+        "attempts": 1,
+        "returned_n": 5,
+    }
+    detail = json.dumps({"hits": [{"id": "m1", "text": "under the mat", "score": 0.9}]})
+    rolled = {"backend_id": 1, "suite_id": 1, "metric_id": 1, "tag": "", "scorer_id": 1, "n": 2, "mean": 1.0}
+    return {
+        "scenario_result": [
+            {"id": n, "run_id": n, "trial": 1, "scenario": "s1", **played, **spent}
+            for n in range(1, RUNS + 1)
+        ],
+        "case_result": [{"id": id, "run_id": run, "case_id": case, **answered} for run, case, id in ids],
+        "score": [{"case_result_id": id, "metric_id": 1, "scorer_id": 1, "value": 1.0} for _, _, id in ids],
+        "detail": [{"case_result_id": id, "content": detail} for _, _, id in ids],
+        "rollup": [{"run_id": n, "low": 0.3, "high": 1.0, **rolled} for n in range(1, RUNS + 1)],
+    }
+
+
+def _operation() -> dict[str, list[dict[str, Any]]]:
+    asked = {"kind": "run", "payload": '{"suite":"golden","backend":"mem0"}', "author": "local"}
+    return {
+        "mark": [
+            {"id": 1, "at": _day(2), "text": "deploy", "kind": "mark", "author": "local", "meta": "{}"}
+            | {"project": "default"}
+        ],
+        "event": [
+            {"id": 1, "at": _day(2), "level": "info", "source": "collector", "message": "hello", "run_id": 1}
+        ],
+        "heartbeat": [{"name": "collector", "at": _day(3), "pid": 7, "host": "here", "started_at": _day(1)}],
+        "schedule_state": [{"name": "nightly", "last_fire": _day(3), "next_fire": _day(4), "enabled": True}],
+        "expected_run": [{"schedule": "nightly", "scheduled_for": _day(4)}],
+        "request": [
+            {"id": 1, "state": "done", "created_at": _day(1), "claimed_at": _day(1), "finished_at": _day(1)}
+            | {"run_ids": "[1]", "error": None, **asked}
+        ],
+        "lease": [{"name": "backend:mem0", "owner": "here:7", "token": 1, "expires": 0.0}],
+        "change": [{"name": "record", "n": 9}],
+    }
