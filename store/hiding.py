@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 HIDDEN = "***"
 SHORTEST = 4
@@ -108,9 +108,10 @@ _remembered: set[str] = set()
 
 
 def remember_secret(secret: str) -> None:
-    """From now on `redacted` hides it, also as it stands in a URL, in JSON, or in a repr."""
+    """From now on `redacted` hides it, also as it stands in a URL, in JSON, or in a repr; one that came out of
+    a URL also as it was before."""
     in_urls = (quote(secret, safe=safe, errors="replace") for safe in ("", "/", "/!$&'()*+,;=:@~"))
-    forms = {secret, json.dumps(secret)[1:-1], repr(secret)[1:-1], *in_urls}
+    forms = {secret, unquote(secret), json.dumps(secret)[1:-1], repr(secret)[1:-1], *in_urls}
     _remembered.update(form for form in forms if len(form) >= SHORTEST)
 
 

@@ -80,6 +80,12 @@ def test_values_that_look_like_secrets(value: Any, shown: Any) -> None:
     assert hidden(value) == shown
 
 
+def test_a_password_of_a_url_is_hidden_as_it_was() -> None:
+    """What had to be quoted to stand in a URL is hidden also where a server tells it plainly."""
+    remember_secrets("postgresql://ann:not%2Fso%3Asecret@host/record")
+    assert redacted("refused: not/so:secret, not%2Fso%3Asecret") == "refused: ***, ***"
+
+
 def test_what_is_hidden_is_remembered() -> None:
     """Whatever a configuration hides, no text tells, in whatever form it is written there."""
     odd = 'a"b\\c d%é'
