@@ -141,7 +141,8 @@ def size(n: int) -> str:
         if value < 1000:
             break
         value, unit = value / 1000, bigger
-    return f"{value:,.0f} {unit}" if unit in ("B", "kB") else f"{value:,.3g} {unit}"
+    digits = 0 if unit in ("B", "kB") or value >= 100 else 1 if value >= 10 else 2
+    return f"{value:,.{digits}f} {unit}"
 
 
 FINE = ("as recorded", "agree", "only leg")
