@@ -14,8 +14,8 @@ DEFAULT = "default"
 
 
 class Key(NamedTuple):
-    """A dotted key that is in force. `value` as JSON, fit to show, None for what is not set; `origin`: the name of the file or of the
-    environment variable that sets it, or `DEFAULT`."""
+    """A dotted key that is in force. `value` as JSON, fit to show, None for what is not set; `origin`: the
+    name of the file or of the environment variable that sets it, or `DEFAULT`."""
 
     name: str
     value: str | None
@@ -23,8 +23,8 @@ class Key(NamedTuple):
 
 
 def keys_in_force(settings: Settings, *, readable: bool = True) -> list[Key]:
-    """Every key, secrets hidden, the sections that have keys of their own first. What the file says is read again: whoever asks has just
-    loaded it. `readable` False: the file is broken now, and origins are ""."""
+    """Every key, secrets hidden, the sections that have keys of their own first. What the file says is read
+    again: whoever asks has just loaded it. `readable` False: it is broken now, and origins are ""."""
     written = _written(settings) if readable else {}
     file = settings.source.name if settings.source else ""
     return [
