@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 import sqlalchemy as sa
 
-from store import queries, writes
+from store import models, queries, writes
 from store.database import Database, DatabaseError, open_database
 from store.dialects import postgres
 from tests.databases import Databases
@@ -127,3 +127,33 @@ def test_no_error_shows_a_password(databases: Databases, changed: dict[str, str]
     assert "***" in str(error.value)
     for secret in (PASSWORD, "wrong-as-well", databases.named("x").split(":")[2].split("@")[0]):
         assert secret not in str(error.value)
+
+
+def _shape(url: str) -> dict[str, object]:
+    engine = sa.create_engine(url)
+    found = sa.inspect(engine)
+    shape = {
+        table: {
+            "columns": {(one["name"], one["nullable"]) for one in found.get_columns(table)},
+            "key": found.get_pk_constraint(table)["constrained_columns"],
+            "indexes": {
+                (one["name"], *one["column_names"], one["unique"]) for one in found.get_indexes(table)
+            },
+            "refers": {
+                (*one["constrained_columns"], one["referred_table"]) for one in found.get_foreign_keys(table)
+            },
+        }
+        for table in found.get_table_names()
+        if table != "alembic_version"
+    }
+    engine.dispose()
+    return shape
+
+
+def test_models_are_what_migrations_make(url: str, databases: Databases) -> None:
+    """A record made by the migrations has the tables, keys and indexes of the models here, too."""
+    with databases.fresh("template1") as modelled:
+        engine = sa.create_engine(modelled)
+        models.Base.metadata.create_all(engine)
+        engine.dispose()
+        assert _shape(modelled) == _shape(url)
