@@ -192,13 +192,13 @@ def _backend(name: str, section: BackendSection, told: Mapping[str, Any]) -> dic
 
 def _retention(keys: Sequence[Key]) -> None:
     rows = [
-        {"what": key.name, "kept": (key.value or "for ever").strip('"'), "from": key.origin}
+        {"what": key.name, "after": (key.value or "never").strip('"'), "from": key.origin}
         for key in keys
         if key.name.startswith("retention.") or key.name == "environments.keep"
     ]
     _table(
         "Retention", "retention", rows, "", what=st.column_config.TextColumn("Key", width=190),
-        kept=st.column_config.TextColumn("Kept for", width=130), **{"from": "From"},
+        after=st.column_config.TextColumn("Removed after", width=130), **{"from": "From"},
     )  # fmt: skip
     st.caption("Verdicts, rollups and baselines are kept for ever.")
 
