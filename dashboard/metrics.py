@@ -46,46 +46,59 @@ def gauges(db: Database, now: datetime) -> list[Gauge]:
     return [*_of_runs(standings, now), _queue(db, standings), *_of_collector(db, now)]
 
 
-def _of_runs(standings: list[Standing], now: datetime) -> Iterator[Gauge]:
-    def by_pair(value: Callable[[Standing], float | None]) -> list[Sample]:
-        values = ((one, value(one)) for one in standings)
-        return [
-            Sample({"suite": one.suite, "backend": one.backend}, found)
-            for one, found in values
-            if found is not None
-        ]
-
-    def age(run: RunRow | None) -> float | None:
-        return (now - run.finished_at).total_seconds() if run and run.finished_at else None
-
-    yield Gauge(
-        "memtrend_last_run_age_seconds",
-        "Since the last run of the whole suite ended, whatever came of it.",
-        "seconds",
-        by_pair(lambda one: age(one.ended)),
-    )
-    yield Gauge(
-        "memtrend_last_whole_run_age_seconds",
-        "Since the last run that was neither void nor invalid ended.",
-        "seconds",
-        by_pair(lambda one: age(one.whole)),
-    )
-    yield Gauge(
-        "memtrend_pass_rate",
-        "Share of cases that passed in the last whole run, 0 to 1.",
-        "",
-        by_pair(lambda one: _mean(one.whole, "pass")),
-    )
-    yield Gauge(
-        "memtrend_error_rate",
-        "Share of cases that were errors in the last run that ended, 0 to 1.",
-        "",
-        by_pair(lambda one: _mean(one.ended, "error_rate")),
-    )
+def _age(run: RunRow | None, now: datetime) -> float | None:
+    return (now - run.finished_at).total_seconds() if run and run.finished_at else None
 
 
 def _mean(run: RunRow | None, metric: str) -> float | None:
     return run.metrics[metric].mean if run and metric in run.metrics else None
+
+
+class _OfRuns(NamedTuple):
+    name: str
+    meaning: str
+    unit: str
+    value: Callable[[Standing, datetime], float | None]
+
+
+_OF_RUNS = (
+    _OfRuns(
+        "memtrend_last_run_age_seconds",
+        "Since the last run of the whole suite ended, whatever came of it.",
+        "seconds",
+        lambda one, now: _age(one.ended, now),
+    ),
+    _OfRuns(
+        "memtrend_last_whole_run_age_seconds",
+        "Since the last run that was neither void nor invalid ended.",
+        "seconds",
+        lambda one, now: _age(one.whole, now),
+    ),
+    _OfRuns(
+        "memtrend_pass_rate",
+        "Share of cases that passed in the last whole run, 0 to 1.",
+        "",
+        lambda one, now: _mean(one.whole, "pass"),
+    ),
+    _OfRuns(
+        "memtrend_error_rate",
+        "Share of cases that were errors in the last run that ended, 0 to 1.",
+        "",
+        lambda one, now: _mean(one.ended, "error_rate"),
+    ),
+)
+
+
+def _of_runs(standings: list[Standing], now: datetime) -> Iterator[Gauge]:
+    """What a run has no figure for is left out: it is not 0."""
+    for name, meaning, unit, value in _OF_RUNS:
+        values = [(one, value(one, now)) for one in standings]
+        samples = [
+            Sample({"suite": one.suite, "backend": one.backend}, found)
+            for one, found in values
+            if found is not None
+        ]
+        yield Gauge(name, meaning, unit, samples)
 
 
 def _queue(db: Database, standings: list[Standing]) -> Gauge:
