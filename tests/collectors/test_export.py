@@ -4,8 +4,10 @@ import csv
 import io
 
 import pytest
+from pyarrow import parquet
 
-from collectors.export import write_csv
+from collectors.arguments import Refused
+from collectors.export import write_csv, write_parquet
 from collectors.plans import RunLimits
 from collectors.runner import run
 from store import queries
@@ -76,3 +78,23 @@ def test_no_texts(db, runs):
     write_csv(db, file)
     for text in ("opens door", "which door", "nobody knows", "permanent trouble"):
         assert text not in file.getvalue()
+
+
+def test_parquet_holds_the_same(db, runs, tmp_path):
+    """As Parquet the same rows come with types: what does not apply is null, a time is a time."""
+    assert write_parquet(db, tmp_path / "all.parquet") == 15
+    table = parquet.read_table(tmp_path / "all.parquet")
+    assert tuple(table.column_names) == queries.EXPORTED
+    told = [
+        {name: "" if value is None else str(value) for name, value in row.items() if name != "started_at"}
+        for row in table.to_pylist()
+    ]
+    assert told == [{name: row[name] for name in row if name != "started_at"} for row in rows(db)]
+    assert str(table.schema.field("started_at").type) == "timestamp[ms, tz=UTC]"
+    assert {str(table.schema.field(name).type) for name in ("pass", "latency_ms")} == {"double"}
+
+
+def test_parquet_that_cannot_be_written(db, runs, tmp_path):
+    """A folder that is not there is named."""
+    with pytest.raises(Refused, match="nowhere"):
+        write_parquet(db, tmp_path / "nowhere" / "all.parquet")
