@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -121,16 +122,15 @@ class Running:
     def __init__(self, db, busy_wait_s=0.0, first_runs=False):
         self.db, self.busy_wait_s, self.first_runs = db, busy_wait_s, first_runs
         self.stop, self.lines = threading.Event(), []
-        self.pulse = Pulse(db, self.stop)
-        self.thread = threading.Thread(target=self._work)
-
-    def _work(self):
-        made = (self.db, SettingsFile(), self.stop, self.pulse.token, self.lines.append, self.busy_wait_s)
-        Collector(*made).work(first_runs=self.first_runs)
+        self.pulse, self.file = Pulse(db, self.stop), SettingsFile()
 
     def __enter__(self):
         self.pulse.__enter__()
+        made = (self.db, self.file, self.stop, self.pulse.token, self.lines.append, self.busy_wait_s)
+        work = partial(Collector(*made).work, first_runs=self.first_runs)
+        self.thread = threading.Thread(target=work)
         self.thread.start()
+        until(lambda: queries.schedules(self.db), "the schedules are followed")
         return self
 
     def fire(self, schedule):
