@@ -108,8 +108,8 @@ _remembered: set[str] = set()
 
 
 def remember_secret(secret: str) -> None:
-    """From now on `redacted` hides it, also as it stands in a URL, in JSON, or in a repr; what a URL quoted is
-    hidden as it was before, too."""
+    """From now on `redacted` hides it, also as it stands in a URL, in JSON, or in a repr; what a URL quoted,
+    also as it was before."""
     in_urls = (quote(secret, safe=safe, errors="replace") for safe in ("", "/", "/!$&'()*+,;=:@~"))
     forms = {secret, unquote(secret), json.dumps(secret)[1:-1], repr(secret)[1:-1], *in_urls}
     _remembered.update(form for form in forms if len(form) >= SHORTEST)
