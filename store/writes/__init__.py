@@ -59,6 +59,7 @@ from store.writes.policy import (
     explain_version,
 )
 from store.writes.renames import Renamed, rename_backend
+from store.writes.retention import remove
 from store.writes.runs import (
     LeaseLost,
     cancel_run,
@@ -123,6 +124,7 @@ __all__ = [
     "register_environment",
     "register_suite",
     "release_lease",
+    "remove",
     "rename_backend",
     "renew_lease",
     "reopen_run",

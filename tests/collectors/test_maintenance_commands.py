@@ -1,5 +1,6 @@
 """Backup, restore, prune and rename on the command line."""
 
+import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
@@ -7,7 +8,7 @@ import pytest
 
 from store import models as m
 from store import queries, writes
-from tests.collectors.playground import CONFIG, one_document, opened
+from tests.collectors.playground import CONFIG, launch, one_document, opened
 
 
 @pytest.fixture
@@ -59,6 +60,22 @@ def test_prune_says_what_it_would_do(ran, ask):
     assert ask(ran, "prune").stdout == "nothing is old enough to be removed\n"
     assert "its texts were removed by retention after 90 d" in ask(ran, "show", "2").stdout
     assert one_document(ask(ran, "show", "2", "--json"))["removed"] == {"details": "90d"}
+
+
+def test_the_collector_prunes_by_itself(ran):
+    """A collector removes what is too old when it starts, and an event says what."""
+    (ran / "memtrend.toml").write_text(CONFIG + '[retention]\ndetails = "90d"\n')
+    _aged(ran)
+    process = launch(ran, "collect")
+    try:
+        with closing(opened(ran)) as db:
+            while not (told := [one for one in queries.events(db) if "retention removed" in one.message]):
+                assert process.poll() is None
+                time.sleep(0.05)
+        assert told[0].message.startswith("retention removed the texts of 1 run")
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
 
 
 @pytest.mark.parametrize("given", ['details = "5m"', 'results = "soon"', 'texts = "90d"'])
