@@ -100,7 +100,7 @@ version = writes.register_suite(
 )
 backend = writes.register_backend(db, "b", "keyword", {})
 run = writes.open_run(db, NewRun(version, backend, None, "cli", 1, 50, 1, "1"))
-resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
 stored = 0
 try:
     while True:
