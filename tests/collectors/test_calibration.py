@@ -140,7 +140,10 @@ suites = ["small"]
 def test_a_schedule_calibrates(record, tmp_path):
     """A schedule of kind calibration runs its pairs twice instead of once."""
     configuration(tmp_path, [], SCHEDULE)
-    Collector(record, SettingsFile(), threading.Event()).fire("own_noise")
+    collector = Collector(record, SettingsFile(), threading.Event(), leader=0)
+    collector.fires.expect(datetime.now(UTC))
+    collector.fires.take(datetime.now(UTC) + timedelta(days=7))
+    assert collector.worker.finish(60)
     assert [point.run_id for point in queries.calibrations(record, "small", "mine")] == [8]
     assert queries.count_runs(record) == 8
 
