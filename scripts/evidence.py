@@ -11,9 +11,11 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from collectors.suite import SHIPPED, load
 from store import queries
 from store.database import Database, open_database
 from store.queries import CaseRow, RunRow
@@ -96,11 +98,17 @@ def run(folder: Path, suite: str, backend: str) -> None:
     subprocess.run([memtrend, "run", "--suite", suite, "--backend", backend], cwd=folder, check=False)
 
 
+@cache
+def version(suite: str) -> str:
+    """Of the suite as it is shipped now: a run of another one tells of other questions."""
+    return load(SHIPPED[suite]).version
+
+
 def newest(record: Path, suite: str, backend: str) -> RunRow | None:
     db = open_database(f"sqlite:///{record}")
     try:
         found = queries.runs(db, suites=[suite], backends=[backend], statuses=["whole"], limit=1)
-        return found[0] if found else None
+        return found[0] if found and found[0].suite_version == version(suite) else None
     finally:
         db.close()
 

@@ -175,7 +175,7 @@ def test_busy_backend(folder, ask):
 
 def test_unforeseen(folder, ask, monkeypatch):
     """Whatever goes wrong is one line; --debug shows where."""
-    monkeypatch.setattr("collectors.tables.print_runs", lambda rows: 1 / 0)
+    monkeypatch.setattr("collectors.tables.print_runs", lambda *rows, **told: 1 / 0)
     ran = ask(folder, "runs")
     assert ran.returncode == 1
     assert ran.stderr == "memtrend: division by zero\n(ZeroDivisionError; memtrend --debug shows where)\n"
