@@ -65,7 +65,7 @@ def test_healthy(folder):
     assert [name for name in found if name in names] == names
     assert found["configuration"].detail == str(folder / "memtrend.toml")
     assert found["suite small"].detail.startswith("3 cases, 6 plants, version ")
-    assert found["database"].detail.endswith("record.db, 0 runs")
+    assert re.search(r"record\.db, SQLite [\d.]+, 0 runs$", found["database"].detail)
     assert found["backend words"].detail.endswith("; memtrend doctor words checks what it ought to do")
 
 
