@@ -11,9 +11,8 @@ from store.settings import load_settings
 
 @pytest.fixture
 def memtrend(monkeypatch):
-    """Call memtrend in a folder, in this process; $MEMTREND_CONFIG and the path are restored afterwards."""
+    """Call memtrend in a folder, in this process; $MEMTREND_CONFIG is restored afterwards."""
     monkeypatch.setenv("MEMTREND_CONFIG", "")
-    monkeypatch.setattr(sys, "path", [*sys.path])
 
     def call(folder, *arguments):
         monkeypatch.chdir(folder)

@@ -2,7 +2,6 @@
 
 import importlib
 import re
-import sys
 
 import pytest
 
@@ -84,7 +83,6 @@ def test_never_over_something(tmp_path, there):
 def test_adapter(tmp_path, monkeypatch):
     """The adapter that is written is short, and passes every check before anything is filled in."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
     importlib.invalidate_caches()
     lines = write_adapter(tmp_path, "team-notes")
     assert len((tmp_path / "team_notes.py").read_text().splitlines()) <= 24

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -33,13 +36,21 @@ class Seeded:
 
 
 @pytest.fixture(scope="session")
-def seeded(tmp_path_factory: pytest.TempPathFactory) -> Seeded:
-    """Some five weeks of runs and one that is going on. Tests only read it."""
+def seeded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seeded]:
+    """Some five weeks of runs and one that is going on. Tests only read it, and the last one proves that."""
     path = tmp_path_factory.mktemp("seeded") / "memtrend.db"
     database = open_database(f"sqlite:///{path}")
     world = seed(database, nights=36, cases=26, running=True)
     database.close()
-    return Seeded(path, world)
+    before = told(path)
+    yield Seeded(path, world)
+    assert told(path) == before, "a test wrote into the record that all share"
+
+
+def told(path: Path) -> str:
+    """A digest of every row."""
+    with closing(sqlite3.connect(path)) as connection:
+        return sha256("\n".join(connection.iterdump()).encode()).hexdigest()
 
 
 @pytest.fixture(scope="session")

@@ -309,14 +309,17 @@ def test_links_work_cold_in_the_viewers_zone(page: Page, address: str, seeded: S
 # Doing ----------------------------------------------------------------------------------------------------
 
 
-def test_run_now_writes_a_request(page: Page, address: str, seeded: Seeded) -> None:
+def test_run_now_writes_a_request(page: Page, tmp_path: Path, seeded: Seeded) -> None:
     """Run now leaves a request for the collector, which is shown, and says when no collector is there."""
-    page.goto(f"{address}/runs")
-    settled(page)
-    page.get_by_role("button", name="Run now").click()
-    page.get_by_role("button", name="Ask the collector").click()
-    expect(page.get_by_text("Queued")).to_be_visible()
-    database = open_database(seeded.url)
+    shutil.copy(seeded.path, tmp_path / "copy.db")
+    url = f"sqlite:///{tmp_path}/copy.db"
+    with served(url, tmp_path) as at_:
+        page.goto(f"{at_}/runs")
+        settled(page)
+        page.get_by_role("button", name="Run now").click()
+        page.get_by_role("button", name="Ask the collector").click()
+        expect(page.get_by_text("Queued")).to_be_visible()
+    database = open_database(url)
     asked = queries.requests(database, states=["queued"])
     database.close()
     assert [(row.kind, row.payload, row.author) for row in asked] == [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
@@ -464,11 +463,3 @@ class TestContract:
         with pytest.raises(CallTimeout, match=r"no answer within 0\.2 s"):
             line(lambda: adapter_checks(opened(module, target), BOX.namespace))
         release.set()
-
-
-@pytest.fixture(autouse=True)
-def _path_restored() -> Iterator[None]:
-    """The current directory is added to the path, which other tests must not see."""
-    before = list(sys.path)
-    yield
-    sys.path[:] = before
