@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from store.models import to_json
+from store.columns import to_json
 from store.settings import DELIMITER, PREFIX, Settings, public
 
 DEFAULT = "default"

@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection
 
 from store import models as m
 from store.baselines import Baseline, Decision, Night, baseline
+from store.columns import UtcDateTime
 from store.database import Database
 from store.metrics import METRIC_NAMES, METRICS
 from store.portable import Against, Carried
@@ -255,7 +256,7 @@ def earlier(connection: Connection, run: Series) -> list[Night]:
 
 
 def _before(night: Night) -> sa.ColumnElement[bool]:
-    at = sa.bindparam("at", night.at, m.UtcDateTime)
+    at = sa.bindparam("at", night.at, UtcDateTime)
     return sa.tuple_(m.run.c.started_at, m.run.c.id) < sa.tuple_(at, night.run_id)
 
 

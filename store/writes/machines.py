@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from store import models as m
+from store.columns import to_json
 from store.database import Database, upsert
 from store.writes.common import PROJECT, changed, insert, now
 
@@ -45,7 +46,7 @@ def draw_mark(db: Database, text: str, at: datetime | None, meta: Mapping[str, A
 
 def _name(kind: str, key: str, asked: Mapping[str, Any]) -> str:
     """Of fixed length, whatever the caller chose as key."""
-    return f"{kind}:{sha256(m.to_json([key, asked]).encode()).hexdigest()}"
+    return f"{kind}:{sha256(to_json([key, asked]).encode()).hexdigest()}"
 
 
 def _once(connection: Connection, name: str, make: Callable[[], int]) -> int:

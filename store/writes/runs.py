@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import IntegrityError
 
 from store import models as m
+from store.columns import to_json
 from store.database import Database, insert_rows, is_double
 from store.errors import StoreError
 from store.metrics import METRICS
@@ -240,7 +241,7 @@ def _detail_texts(cases: Sequence[CaseOutcome]) -> list[tuple[int, str]]:
     for position, case in enumerate(cases):
         if case.detail is not None:
             try:
-                texts.append((position, m.to_json(case.detail)))
+                texts.append((position, to_json(case.detail)))
             except (TypeError, ValueError) as error:
                 raise StoreError(f"the detail of case {case.case!r} is not JSON: {error}") from error
     return texts

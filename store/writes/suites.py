@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from store import models as m
+from store.columns import to_json
 from store.database import Database, insert_rows
 from store.errors import StoreError
 from store.records import CaseRecord, SuiteRecord
@@ -101,7 +102,7 @@ def register_backend(
 
 def register_environment(db: Database, content: Mapping[str, Any]) -> int:
     """The id of the environment's row; equal environments are one row. `content` holds no secrets."""
-    digest = hashlib.sha256(m.to_json(content).encode()).hexdigest()
+    digest = hashlib.sha256(to_json(content).encode()).hexdigest()
     with db.write() as connection:
         known = connection.execute(
             sa.select(m.environment.c.id).where(m.environment.c.hash == digest)

@@ -38,7 +38,7 @@ from collectors.suite import (
     Session,
     Suite,
 )
-from store.models import to_json
+from store.columns import to_json
 
 AT = datetime(2026, 3, 4, 9, 30, tzinfo=UTC)
 MEMORY = Memory("c/m", "The gate opens at nine.", "assistant", AT, "rosa", "yard", "s1", {"tries": [1, 2]})
