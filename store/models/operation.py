@@ -50,8 +50,8 @@ class ScheduleState(Base, table=True):
 
 class Fire(Base, table=True):
     """A time at which a schedule should fire, written down ahead, and what became of it. `due` is later than
-    `scheduled_for` by the schedule's jitter; `token` is that of the leader who took it. state: expected,
-    claimed, done, failed, skipped or missed."""
+    `scheduled_for` by the schedule's jitter; `token` is that of the leader who took it; `deaths` counts the
+    leaders that died over it. state: expected, claimed, done, failed, skipped or missed."""
 
     __table_args__ = (Index("ix_fire_state", "state", "due"), WITHOUT_ROWID)
 
@@ -65,6 +65,7 @@ class Fire(Base, table=True):
     finished_at: datetime | None = Field(sa_type=UtcDateTime)
     run_ids: list[int] = Field(sa_type=JsonText)
     reason: str | None
+    deaths: int = Field(sa_column_kwargs={"server_default": "0"})
 
 
 class Request(Base, table=True):
