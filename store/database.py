@@ -63,6 +63,11 @@ class Database:
         with self.read() as connection:
             return self.dialect.server(connection)
 
+    def trouble(self) -> str | None:
+        """What keeps the record from being written, with what to do next, as far as it shows without a
+        write: a file that is gone, was replaced or may not be written, a disk that is full."""
+        return self.dialect.trouble()
+
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """One transaction that sees one state of the record. Raises `DatabaseError`."""

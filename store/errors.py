@@ -9,3 +9,11 @@ class StoreError(Exception):
 
 class DatabaseError(StoreError):
     """The record cannot be opened, read or written."""
+
+
+class RecordGone(DatabaseError):
+    """The file of the record is not there any more. It may come back."""
+
+
+class RecordReplaced(DatabaseError):
+    """Another file lies where the record was opened: what is open is not the record any more."""

@@ -62,6 +62,15 @@ class Dialect(ABC):
     def size(self, connection: Connection) -> int:
         """Bytes that the record takes."""
 
+    def trouble(self) -> str | None:
+        """What keeps the record from being written, with what to do next, as far as it shows without a
+        write; None where nothing does."""
+        return None
+
+    def shared_by(self) -> str | None:
+        """The kind of network file system that the record lies on, where it must not."""
+        return None
+
     @abstractmethod
     def is_own_error(self, error: Exception) -> bool:
         """Whether the driver raised it."""

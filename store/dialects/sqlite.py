@@ -15,11 +15,16 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from store.dialects import base
 from store.dialects.base import Dialect, hook
+from store.dialects.place import FULL_BYTES, Place, network_file_system
 from store.errors import DatabaseError
 
 
 class Sqlite(Dialect):
     thing = "file"
+
+    def __init__(self, url: URL) -> None:
+        super().__init__(url)
+        self.place = Place(Path(str(self.url.database)))
 
     def checked(self, url: URL) -> URL:
         if url.database in (None, "", ":memory:"):
@@ -32,12 +37,24 @@ class Sqlite(Dialect):
         return url
 
     def engine(self) -> Engine:
-        engine = sa.create_engine(self.url, connect_args={"timeout": base.BUSY_SECONDS})
+        engine = sa.create_engine(
+            self.url,
+            connect_args={"timeout": base.BUSY_SECONDS},
+            hide_parameters=True,  # they hold memories, and an error would tell them
+        )
+        sa.event.listen(engine, "do_connect", self._before_connect)
         sa.event.listen(engine, "connect", _on_connect)
         return hook(engine, self)
 
+    def _before_connect(self, *_: object) -> None:
+        """SQLite would make a file that is missing."""
+        self.place.check()
+
     def begin(self, connection: Connection, writes: bool) -> None:
         """It waits at the beginning, so it never fails half-way because another wrote in between."""
+        self.place.check()
+        if writes and not self.place.is_writable():
+            raise DatabaseError(f"cannot write {self.url_public}: {_REASONS['READONLY']}")
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     def settle(self, engine: Engine) -> None:
@@ -48,6 +65,7 @@ class Sqlite(Dialect):
             _until_not_busy(lambda: _set_file_modes(raw.cursor()))
         finally:
             raw.close()
+        self.place.remember()
 
     def after_upgrade(self, connection: Connection) -> None:
         """Nothing."""
@@ -55,7 +73,8 @@ class Sqlite(Dialect):
     def before_close(self, engine: Engine) -> None:
         """What is in the log beside the file goes into it, unless another process is at work there: that one
         does it when it ends."""
-        with suppress(SQLAlchemyError, sqlite3.Error), closing(engine.raw_connection()) as raw:
+        with suppress(SQLAlchemyError, sqlite3.Error, DatabaseError), closing(engine.raw_connection()) as raw:
+            self.place.check()
             cursor = raw.cursor()
             cursor.execute("PRAGMA busy_timeout=0")
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -74,7 +93,25 @@ class Sqlite(Dialect):
         return isinstance(error, sqlite3.Error)
 
     def own_reason(self, error: Exception) -> str:
-        return reason(error)
+        free = self.place.free() if error_code(error) in ("FULL", "IOERR") else None
+        return reason(error) if free is None else f"{reason(error)}; {free / 1e6:,.0f} MB are free there"
+
+    def trouble(self) -> str | None:
+        try:
+            self.place.check()
+        except DatabaseError as error:
+            return str(error)
+        if not self.place.is_writable():
+            return f"{self.place.path} cannot be written: {_REASONS['READONLY']}"
+        free = self.place.free()
+        if free is not None and free < FULL_BYTES:
+            return (
+                f"{self.place.path}: no more than {free / 1e6:,.0f} MB are free on its disk; make room there"
+            )
+        return None
+
+    def shared_by(self) -> str | None:
+        return network_file_system(self.place.path)
 
 
 def _on_connect(connection: sqlite3.Connection, _record: object) -> None:
