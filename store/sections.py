@@ -281,3 +281,11 @@ class ApiSection(Section):
     """Without a token, the API takes no requests that write."""
 
     token: SecretStr | None = Field(default=None, min_length=1)
+
+
+class LogSection(Section):
+    """What a process that runs for long logs: entries of `level` and above; `format` auto: readable on a
+    terminal, else JSON."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["auto", "json", "console"] = "auto"

@@ -31,6 +31,7 @@ from store.sections import (
     DatabaseSection,
     EnvironmentsSection,
     Limits,
+    LogSection,
     RetentionSection,
     ScheduleSection,
     SuiteSection,
@@ -70,6 +71,7 @@ class Settings(BaseSettings):
     environments: EnvironmentsSection = Field(default_factory=EnvironmentsSection)
     dashboard: DashboardSection = Field(default_factory=DashboardSection)
     api: ApiSection = Field(default_factory=ApiSection)
+    log: LogSection = Field(default_factory=LogSection)
     _source: Path | None = PrivateAttr(default=None)
     _written: dict[str, Any] = PrivateAttr(default_factory=dict)
 

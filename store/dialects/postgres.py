@@ -65,6 +65,7 @@ class Postgres(Dialect):
             ) from error
         engine = sa.create_engine(
             self.url,
+            hide_parameters=True,  # they hold memories, and an error would tell them
             pool_pre_ping=True,  # the server may have been restarted since
             connect_args={"connect_timeout": CONNECT_SECONDS, "application_name": "memtrend"},
         )
