@@ -105,12 +105,12 @@ def works():
         return False
 
 
-def create():
+def create(venv=VENV):
     try:
         import ensurepip  # noqa: F401  Debian keeps it, and so the making of environments, in a package of its own
     except ImportError:
         apt_install("python3-venv", "this Python cannot make environments")
-    run([os.path.realpath(getattr(sys, "_base_executable", sys.executable)), "-m", "venv", "--clear", VENV])
+    run([os.path.realpath(getattr(sys, "_base_executable", sys.executable)), "-m", "venv", "--clear", venv])
 
 
 def apt_install(package, problem):
@@ -129,14 +129,18 @@ def apt_install(package, problem):
 
 def bootstrap_uv():
     """Let pip install uv as the lock pins it, unless it is there already."""
-    pinned = locked_requirement("uv")
-    version = pinned.split()[0].split("==")[1]
+    version = locked_requirement("uv").split()[0].split("==")[1]
     if os.path.exists(UV) and subprocess.check_output([UV, "--version"]).split()[1].decode() == version:
         return
+    install_uv(PYTHON)
+
+
+def install_uv(python):
+    """The one thing that pip brings."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        file.write(pinned)
+        file.write(locked_requirement("uv"))
         file.flush()
-        pip = [PYTHON, "-m", "pip", "--disable-pip-version-check", "-qq"]
+        pip = [python, "-m", "pip", "--disable-pip-version-check", "-qq"]
         run([*pip, "install", "--no-deps", "--require-hashes", "-r", file.name])
 
 
@@ -147,9 +151,9 @@ def locked_requirement(name):
     return next(entry for entry in entries if entry.startswith(name + "=="))
 
 
-def pip_settings():
+def pip_settings(python=PYTHON):
     """pip's own settings by name, from its files and the environment; the nearest to the command wins."""
-    listed = subprocess.check_output([PYTHON, "-m", "pip", "config", "list"], universal_newlines=True)
+    listed = subprocess.check_output([python, "-m", "pip", "config", "list"], universal_newlines=True)
     settings = {}
     for section in ("global.", "install.", ":env:."):
         for line in listed.splitlines():
