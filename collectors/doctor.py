@@ -7,7 +7,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 
@@ -20,13 +20,12 @@ from collectors.configured import backend_config, configured, control_config, lo
 from collectors.contract import CheckResult, adapter_checks, contract_report
 from collectors.lease import BackendLease, InstanceBusy, whoami
 from collectors.suite import SuiteError
-from store import queries
+from store import health_words, queries
 from store.database import Database, open_database
 from store.errors import StoreError
 from store.hiding import redacted
 from store.settings import Settings, SettingsError
 
-STALE = timedelta(seconds=30)
 LOW_DISK_GB = 1.0
 CLOSING = "close() must give back what was opened, and not raise."
 REMEDIES = ("make install EXTRAS=", "package = ")
@@ -160,14 +159,13 @@ def _clock(db: Database) -> CheckResult:
 
 
 def _collector(db: Database) -> CheckResult:
-    beats = [beat for beat in queries.heartbeats(db) if beat.name == "collector"]
-    if not beats:
+    beats = [beat for beat in queries.heartbeats(db) if beat.name == health_words.COLLECTOR]
+    silent = health_words.silence(beats, datetime.now(UTC))
+    if silent is None:
         return CheckResult("collector", True, "none has run yet: memtrend up, or memtrend collect")
-    age = datetime.now(UTC) - beats[0].at
-    seen = f"last heard of {age.total_seconds():.0f} s ago (pid {beats[0].pid} on {beats[0].host})"
-    return CheckResult(
-        "collector", age < STALE, seen, "schedules do not run: memtrend up, or memtrend collect"
-    )
+    seen = f"last heard of {silent:.0f} s ago (pid {beats[0].pid} on {beats[0].host})"
+    advice = "schedules do not run: memtrend up, or memtrend collect"
+    return CheckResult("collector", health_words.is_alive(silent), seen, advice)
 
 
 def _schedules(db: Database) -> Iterator[CheckResult]:

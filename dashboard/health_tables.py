@@ -178,10 +178,10 @@ def leases_frame(leases: Sequence[LeaseRow], beats: Sequence[HeartbeatRow], cloc
 
 
 def _beat(beat: HeartbeatRow, clock: datetime) -> dict[str, Any]:
-    gone = (clock - beat.at).total_seconds() > parts.STALE_HEARTBEAT
+    alive = health_words.is_alive((clock - beat.at).total_seconds())
     return {
         "what": f"heartbeat of {beat.name}",
-        "state": ["silent" if gone else "alive"],
+        "state": ["alive" if alive else "silent"],
         "owner": f"{beat.host}, process {beat.pid}",
         "when": f"beat {words.ago(beat.at, clock)}, started {words.ago(beat.started_at, clock)}",
         "token": None,

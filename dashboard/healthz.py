@@ -8,11 +8,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from dashboard.machines import Resource, heartbeat_age, wrong
+from store import health_words
 from store.errors import StoreError
 from store.settings import SettingsError
-
-LIMIT_S = 60.0
-"""A collector that has not said for so long that it lives is dead: it says so every 5 s."""
 
 
 class Health(Resource):
@@ -30,7 +28,7 @@ class Health(Resource):
 
 
 def _told(age: float | None, *, required: bool) -> Response:
-    alive = age is not None and age <= LIMIT_S
+    alive = health_words.is_alive(age)
     told: dict[str, Any] = {"ok": alive or not required}
     told |= {"collector_alive": alive, "collector_heartbeat_age_s": age and round(age, 1)}
     if not told["ok"]:

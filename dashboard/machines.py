@@ -10,11 +10,9 @@ from starlette.endpoints import HTTPEndpoint
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from store import queries
+from store import health_words, queries
 from store.database import Database, open_database
 from store.settings import Settings, load_settings
-
-COLLECTOR = "collector"
 
 
 @lru_cache(maxsize=1)
@@ -58,5 +56,4 @@ def broken(request: Request, error: Exception) -> Response:
 
 def heartbeat_age() -> float | None:
     """Seconds since the collector last said that it lives; None when it never did."""
-    beats = [beat.at for beat in queries.heartbeats(database()) if beat.name == COLLECTOR]
-    return max((datetime.now(UTC) - beats[0]).total_seconds(), 0.0) if beats else None
+    return health_words.silence(queries.heartbeats(database()), datetime.now(UTC))

@@ -13,7 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from dashboard import data, palette
 from dashboard.palette import Style, Theme
-from store import queries, words, writes
+from store import health_words, queries, words, writes
 from store.errors import StoreError
 
 _ICONS = {
@@ -27,13 +27,10 @@ _JOINER = "\u2060"
 Colour = Literal["red", "orange", "green", "blue", "violet", "gray"]
 """Those of the theme, each with its meaning."""
 
-COLLECTOR = "collector"
 FIRST_RUN = ("Run the shipped starter suites against the built-in backends", "memtrend run")
 PROBLEM_ICONS = {"error": ":material/error:", "warning": ":material/warning:"}
 RECENT = timedelta(days=1)
 SHOWN_PROBLEMS = 5
-STALE_HEARTBEAT = 60.0
-"""Seconds without a sign of life after which the collector counts as gone."""
 
 
 # Text -----------------------------------------------------------------------------------------------------
@@ -231,20 +228,19 @@ def cancel(run_id: int) -> None:
 def collector() -> None:
     """Whether someone is there to run what is scheduled or asked for."""
     age = heartbeat_age()
-    if age is None or age > STALE_HEARTBEAT:
+    if health_words.is_alive(age):
+        st.markdown(f":material/favorite: Collector alive, {words.duration(age)} ago", width="content")
+    else:
         since = f"last seen {words.duration(age)} ago" if age is not None else "never seen"
         st.markdown(
             f":material/heart_broken: :violet[No collector is running] ({since}): `memtrend collect`",
             width="content",
         )
-    else:
-        st.markdown(f":material/favorite: Collector alive, {words.duration(age)} ago", width="content")
 
 
 def heartbeat_age() -> float | None:
     """Seconds since the collector last said that it lives."""
-    beats = [beat.at for beat in data.now(queries.heartbeats) if beat.name == COLLECTOR]
-    return max((now() - beats[0]).total_seconds(), 0.0) if beats else None
+    return health_words.silence(data.now(queries.heartbeats), now())
 
 
 def problems() -> None:

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from store import words
+from store.queries import HeartbeatRow
 
 STATES = {
     "due": "due",
@@ -19,6 +20,12 @@ STATES = {
     "missed": "missed",
 }
 """The states of a fire in words, the worse the later."""
+
+COLLECTOR = "collector"
+"""The name of its heartbeat, of its lease, and of the source of its events."""
+
+HEARTBEAT_LIMIT_S = 60.0
+"""A collector that has not said for so long that it lives counts as dead: it says so every 5 s."""
 
 WEEK = timedelta(days=7)
 """How far back a missed run is news for a title: what is older the calendar shows."""
@@ -41,6 +48,17 @@ class Pulse(NamedTuple):
     broken: int = 0
     closed: int = 0
     configuration: bool = False
+
+
+def silence(beats: Iterable[HeartbeatRow], now: datetime) -> float | None:
+    """Seconds since the collector last said that it lives; None when it never did."""
+    ages = [(now - beat.at).total_seconds() for beat in beats if beat.name == COLLECTOR]
+    return max(min(ages), 0.0) if ages else None
+
+
+def is_alive(silent: float | None) -> TypeGuard[float]:
+    """Whether a collector that was silent for so many seconds counts as alive."""
+    return silent is not None and silent <= HEARTBEAT_LIMIT_S
 
 
 def health_title(pulse: Pulse, now: datetime) -> str:

@@ -72,7 +72,7 @@ def _pulses() -> None:
 
 def _beats() -> list[HeartbeatRow]:
     """Of collectors, the newest first."""
-    found = [beat for beat in data.now(queries.heartbeats) if beat.name.startswith(parts.COLLECTOR)]
+    found = [beat for beat in data.now(queries.heartbeats) if beat.name.startswith(health_words.COLLECTOR)]
     return sorted(found, key=lambda beat: beat.at, reverse=True)
 
 
@@ -93,7 +93,7 @@ def _pulse(
     missed = [fire for fire in _fires() if fire.state == "missed" and fire.scheduled_for >= week]
     return Pulse(
         age,
-        alive=age is not None and age <= parts.STALE_HEARTBEAT,
+        alive=health_words.is_alive(age),
         scheduled=any(row.enabled for row in data.now(queries.schedules)),
         missed=[fire.scheduled_for.astimezone(parts.zone()) for fire in missed],
         broken=sum(run.status in words.PROBLEMS for run in closed),
@@ -105,7 +105,7 @@ def _pulse(
 def _refused(beats: Sequence[HeartbeatRow]) -> str:
     """What is wrong with a configuration that was edited to nonsense."""
     told = data.now(queries.events, EVENTS, levels=["info", "error"])
-    own = [(event.at, event.message) for event in told if event.source == parts.COLLECTOR]
+    own = [(event.at, event.message) for event in told if event.source == health_words.COLLECTOR]
     return health_words.refused_configuration(own, beats[0].started_at if beats else None)
 
 
@@ -118,12 +118,12 @@ def _how(text: str, command: str) -> None:
 def _alive(pulse: Pulse, beats: Sequence[HeartbeatRow]) -> tuple[str, ...]:
     if pulse.age is None:
         return "never seen", "memtrend collect starts one"
-    led = next((row for row in data.now(queries.leases) if row.name == parts.COLLECTOR and row.held), None)
+    held = [row for row in data.now(queries.leases) if row.name == health_words.COLLECTOR and row.held]
     who = f"{beats[0].host}, process {beats[0].pid}"
     return (
         f"beat {words.duration(pulse.age)} ago",
         who if pulse.alive else f"gone: {who}",
-        f"leads with token {led.token}" if led else "nobody leads",
+        f"leads with token {held[0].token}" if held else "nobody leads",
     )
 
 

@@ -12,7 +12,7 @@ import streamlit as st
 
 from dashboard import data, navigation, parts, tables
 from dashboard.parts import plain
-from store import queries, words, writes
+from store import health_words, queries, words, writes
 from store.queries import RunFilter, RunRow
 from store.records import RequestRow
 
@@ -73,8 +73,7 @@ def _live(was_live: bool) -> None:
     for request in [*waiting, *_failed_requests()]:
         _request(request)
     parts.problems()
-    age = parts.heartbeat_age()
-    if waiting and (age is None or age > parts.STALE_HEARTBEAT):
+    if waiting and not health_words.is_alive(parts.heartbeat_age()):
         st.warning(
             "No collector is running, so this waits. Start one: `memtrend collect`",
             icon=":material/heart_broken:",
