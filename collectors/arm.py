@@ -15,7 +15,7 @@ from collectors.calls import GRACE_S, Instance, Line, Stopped, describe, on_line
 from collectors.contract import CheckResult, adapter_checks
 from collectors.environment import changes, fingerprint
 from collectors.lease import BackendLease
-from collectors.plans import RunOutcome, RunPlan, release
+from collectors.plans import Outdated, RunOutcome, RunPlan, release
 from collectors.record import scenario_outcome, suite_record
 from collectors.scenario import CallLimits, Played, play
 from collectors.scorers import SCORER_VERSION
@@ -168,7 +168,7 @@ class Arm:
         then = queries.environment(self.db, stored.environment_id)
         if differing := changes(then, self.environment or {}):
             what = ", ".join(differing[:3]) + (f" and {len(differing) - 3} more" if differing[3:] else "")
-            raise StoreError(f"run {stored.id}: the environment has changed since ({what}): start a new run")
+            raise Outdated(f"run {stored.id}: the environment has changed since ({what}): start a new run")
 
     def reopen(self, run_id: int) -> None:
         writes.reopen_run(self.db, run_id, self.lease.token)

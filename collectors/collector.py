@@ -18,6 +18,7 @@ from functools import partial
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from collectors import envs, policy
+from collectors.budget import Allowance, allowance
 from collectors.calls import describe
 from collectors.configured import load_suite, register_all, suite_names, suite_owner
 from collectors.fires import Fires
@@ -36,7 +37,9 @@ from collectors.pairs import (
 from collectors.process import complain, quiet_retries, say, stop_on_signals
 from collectors.pulse import Pulse
 from collectors.reload import SettingsFile
+from collectors.resume import go_on
 from collectors.suite import SuiteError
+from collectors.waiting import Waiting
 from collectors.worker import Worker
 from store import queries, retention, writes
 from store.database import Database, open_database
@@ -48,6 +51,8 @@ from store.settings import Settings, SettingsError
 
 LOG = logging.getLogger("memtrend.collector")
 SOURCE = "collector"
+FIRST = "first"
+"""The trigger of the runs with which `memtrend up` begins."""
 
 POLL_S = 0.5
 STOP_S = 9.0
@@ -117,6 +122,8 @@ class Collector:
         self.fires = Fires(
             db, leader, self.worker, lambda: self.settings, self.stop.is_set, self._run_scheduled
         )
+        self._waiting = Waiting[int](self.allowance)  # ids of requests
+        self._first_waiting = Waiting[Pair](self.allowance)
         self._run_stop = threading.Event()
         self._written_ahead = NEVER
         self._told: set[str] = set()
@@ -141,7 +148,7 @@ class Collector:
     def _begin(self) -> None:
         register_all(self.db, self.settings)
         writes.interrupt_stale_runs(self.db)
-        writes.end_fires_of_the_dead(self.db, self.leader)
+        writes.take_back_from_the_dead(self.db, self.leader)
         for request in queries.requests(self.db, ["claimed"], limit=1000):
             self._finish(request, request.run_ids, "the collector that took it died; ask again")
         self._follow_schedules()
@@ -160,7 +167,10 @@ class Collector:
         self.fires.take(now)
         if abs(now - self._written_ahead) > RENEW:
             self._follow_schedules()
-        while not self.stop.is_set() and (request := writes.claim_request(self.db, self.leader)):
+        for pair in self._first_waiting.release():
+            self.worker.put(partial(self._first_run, pair))
+        self._waiting.release()
+        while not self.stop.is_set() and (request := self._claimed()):
             self._take(request)
 
     # Configuration
@@ -210,6 +220,12 @@ class Collector:
 
     # Requests
 
+    def allowance(self) -> Allowance:
+        return allowance(self.settings.limits.money_per_day)
+
+    def _claimed(self) -> RequestRow | None:
+        return writes.claim_request(self.db, self.leader, self._waiting.all())
+
     def _take(self, request: RequestRow) -> None:
         """Refuse at once; a run waits for its turn."""
         try:
@@ -226,11 +242,20 @@ class Collector:
             raise StoreError(problem)
 
     def _answer(self, request: RequestRow, asked: RunRequest) -> None:
-        how = Asked(
+        begun = queries.run(self.db, request.run_ids[-1]) if request.run_ids else None
+        if begun and begun.status != "interrupted":  # by hand meanwhile
+            return self._finish(request, request.run_ids, None)
+        allowed = self.allowance()
+        way = Asked(
             f"request:{request.author}", asked.trials, asked.tag, meta=asked.meta, wait_s=self.busy_wait_s
         )
-        done = self._run(Pair(asked.suite, asked.backend), how)
-        self._finish(request, [done.outcome.run_id] if done.outcome else [], _unanswered(done))
+        how = partial(go_on, begun) if begun else run_pair
+        done = self._run(Pair(asked.suite, asked.backend), way, how)
+        run_ids = [done.outcome.run_id] if done.outcome else request.run_ids
+        if done.waits:
+            self._waiting.add(request.id, allowed)
+            return writes.put_back_request(self.db, request.id, run_ids, str(done.problem), self.leader)
+        self._finish(request, run_ids, _unanswered(done))
 
     def _finish(self, request: RequestRow, run_ids: Sequence[int], error: str | None) -> None:
         writes.finish_request(self.db, request.id, run_ids, error, self.leader)
@@ -238,9 +263,18 @@ class Collector:
     # Runs
 
     def _first_run(self, pair: Pair) -> None:
+        allowed = self.allowance()
         if not self.stop.is_set():
-            done = self._run_and_note(pair, Asked("first", wait_s=self.busy_wait_s))
+            done = self._run_and_note(pair, Asked(FIRST, wait_s=self.busy_wait_s), self._first(pair))
             self.say(told(self.db, done))
+            if done.waits and done.outcome is None:
+                self._first_waiting.add(pair, allowed)
+
+    def _first(self, pair: Pair) -> How:
+        """What an earlier start did not finish is gone on with."""
+        last = queries.runs(self.db, suites=[pair.suite], backends=[pair.backend], triggers=[FIRST], limit=1)
+        unfinished = [row for row in last if row.status == "interrupted" and not row.cancelled]
+        return partial(go_on, unfinished[0]) if unfinished else run_pair
 
     def _lint(self) -> None:
         """What is wrong with the suites in force, for the Suites page, and what nobody accounted for."""
@@ -267,7 +301,7 @@ class Collector:
 
     def _run_and_note(self, pair: Pair, asked: Asked, how: How = run_pair) -> Done:
         done = self._run(pair, asked, how)
-        if done.problem and not done.waits:
+        if done.problem and (done.outcome or not done.waits):  # of one that did not begin an event tells
             run_id = done.outcome.run_id if done.outcome else None
             writes.add_event(self.db, _level(done), asked.trigger, f"{pair}: {done.problem}", run_id)
         return done

@@ -6,21 +6,23 @@ moment, so a machine that slept, a collector that died and a clock that jumped a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
 from collectors.calibration import calibrate
-from collectors.pairs import Asked, Done, How, Pair, run_pair, scheduled_pairs
+from collectors.pairs import Asked, Done, How, Pair, came_to, run_pair, scheduled_pairs
+from collectors.plans import RunOutcome
+from collectors.resume import go_on
 from collectors.sampling import Sample
 from collectors.schedule import DAYS_AHEAD, next_fire, upcoming
 from collectors.worker import Worker
 from store import queries, writes
 from store.cron import GRACE
 from store.database import Database
-from store.queries import DueRow
+from store.queries import DueRow, RunRow
 from store.sections import ScheduleSection, time_of
 from store.settings import Settings
 
@@ -52,52 +54,50 @@ class Fires:
     ) -> None:
         self.db, self.leader, self.worker = db, leader, worker
         self.settings, self.stopping, self.run = settings, stopping, run
-        self._at_work: set[str] = set()
+        self._at_work: list[str] = []
 
     def expect(self, now: datetime) -> None:
         """Write down what should fire in the next 40 days, by the schedules in force and no others."""
         schedules, until = self.settings().schedules, now + timedelta(days=DAYS_AHEAD)
         for name, section in schedules.items():
             times = upcoming(section, now)
-            writes.write_expected(self.db, name, times, until, time_of(section.jitter))
-            writes.record_schedule(self.db, name, next_fire(section, now), section.enabled)
+            writes.write_expected(
+                self.db, name, times, until, time_of(section.jitter), leader=self.leader
+            )
+            self._record(name, next_fire(section, now), enabled=section.enabled)
         for known in queries.schedules(self.db):
             if known.name not in schedules:
-                writes.write_expected(self.db, known.name, [], until)
-                writes.record_schedule(self.db, known.name, None, enabled=False)
+                writes.write_expected(self.db, known.name, [], until, leader=self.leader)
+                self._record(known.name, None, enabled=False)
+
+    def _record(self, name: str, following: datetime | None, *, enabled: bool) -> None:
+        writes.record_schedule(self.db, name, following, enabled, leader=self.leader)
 
     def take(self, now: datetime) -> None:
-        """Take what is due. Of several fires of a schedule the newest is run, at most. Raises
-        `writes.Deposed` once another collector leads."""
-        for name, due in groupby(queries.due_fires(self.db, now), key=lambda fire: fire.schedule):
-            self._take(name, list(due), now)
+        """Take what is due. Of several fires of a schedule the newest is run, at most; before it the newest
+        of those that a collector had begun is gone on with. Raises `writes.Deposed` once another collector
+        leads."""
+        at_work = frozenset(self._at_work)
+        for (name, _), due in groupby(queries.due_fires(self.db, now), key=_alike):
+            self._take(name, list(due), now, at_work)
 
-    def _take(self, name: str, due: Sequence[DueRow], now: datetime) -> None:
+    def _take(self, name: str, due: Sequence[DueRow], now: datetime, at_work: frozenset[str]) -> None:
         section, newest = self._in_force(name), due[-1]
         if section is None:
             return self._pass_over(due, PassedOver("skipped", GONE))
-        if over := self._passed_over(section, newest, now):
+        if over := _passed_over(section, newest, now, at_work):
             return self._pass_over(due, over)
         if older := due[:-1]:
             made_up = f"no collector ran; that of {newest.scheduled_for:%Y-%m-%d %H:%M} UTC makes up for it"
             self._pass_over(older, PassedOver("missed", made_up))
         if writes.claim_fire(self.db, name, newest.scheduled_for, self.leader):
-            writes.record_schedule(self.db, name, next_fire(section, now), section.enabled)
-            self._at_work.add(name)
-            self.worker.put(partial(self._work, newest))
+            self._at_work.append(name)
+            self.worker.put(partial(self._work, newest))  # first: what is claimed and not at work is lost
+            self._record(name, next_fire(section, now), enabled=section.enabled)
 
     def _in_force(self, name: str) -> ScheduleSection | None:
         section = self.settings().schedules.get(name)
         return section if section and section.enabled else None
-
-    def _passed_over(self, section: ScheduleSection, fire: DueRow, now: datetime) -> PassedOver | None:
-        if fire.schedule in self._at_work:
-            return PassedOver("skipped", AT_WORK)
-        if over := _after_window(section, fire, now):
-            return over
-        if section.catch_up == "none" and now > fire.due + GRACE:
-            return PassedOver("missed", "no collector ran, and catch_up is none")
-        return None
 
     def _pass_over(self, fires: Sequence[DueRow], over: PassedOver) -> None:
         times = [fire.scheduled_for for fire in fires]
@@ -109,7 +109,7 @@ class Fires:
         try:
             self._begin(fire, datetime.now(UTC))
         finally:
-            self._at_work.discard(fire.schedule)
+            self._at_work.remove(fire.schedule)
 
     def _begin(self, fire: DueRow, now: datetime) -> None:
         section = self._in_force(fire.schedule)
@@ -119,9 +119,11 @@ class Fires:
             return writes.finish_fire(self.db, *fire[:2], "skipped", GONE, self.leader)
         if over := _after_window(section, fire, now):
             return writes.finish_fire(self.db, *fire[:2], *over, self.leader)
-        late = now > fire.due + GRACE
+        late = now > fire.due + GRACE and not fire.begun
         writes.start_fire(self.db, *fire[:2], self.leader, late=late)
         problems = self._run_pairs(section, fire)
+        if problems and self.stopping():
+            return writes.give_back(self.db, *fire[:2], self.leader)
         state: writes.Closed = "failed" if problems else "done"
         writes.finish_fire(self.db, *fire[:2], state, _summed_up(problems), self.leader)
 
@@ -129,14 +131,33 @@ class Fires:
         """What went wrong, a line each."""
         how = calibrate if section.kind == "calibration" else run_pair
         asked, run_ids, problems = asked_of(section, fire), list[int](), list[str]()
+        begun = self._begun(fire, asked)
         for pair in scheduled_pairs(self.settings(), section):
-            done = self.run(pair, asked, how)
+            done = self._run_pair(pair, asked, how, begun.get(pair))
             if done.outcome:
                 run_ids.append(done.outcome.run_id)
                 writes.note_runs(self.db, *fire[:2], run_ids, self.leader)
             if done.problem:
                 problems.append(f"{pair}: {done.problem}")
         return problems
+
+    def _run_pair(self, pair: Pair, asked: Asked, how: How, begun: RunRow | None) -> Done:
+        """A run that has ended counts, and what a person cancelled stays so."""
+        if begun is None:
+            return self.run(pair, asked, how)
+        if begun.cancelled or begun.status not in ("interrupted", "running"):
+            return came_to(pair, RunOutcome(begun.id, begun.status, begun.reason))
+        return self.run(pair, asked, how if begun.subset == queries.CALIBRATION else partial(go_on, begun))
+
+    def _begun(self, fire: DueRow, asked: Asked) -> dict[Pair, RunRow]:
+        """The newest run of each pair that the fire has made so far: a collector that died may not have come
+        to noting it."""
+        if not fire.begun:
+            return {}
+        found = queries.runs(self.db, triggers=[asked.trigger], since=fire.scheduled_for, limit=None)
+        rows = [row for row in found if row.meta == asked.meta]
+        rows += queries.runs(self.db, ids=fire.run_ids, limit=None)
+        return {Pair(row.suite, row.backend): row for row in sorted(rows, key=lambda row: row.id)}
 
 
 def asked_of(section: ScheduleSection, fire: DueRow) -> Asked:
@@ -145,6 +166,23 @@ def asked_of(section: ScheduleSection, fire: DueRow) -> Asked:
     sample = Sample(str(section.subset), f"{fire.schedule} {at}") if section.subset else None
     trigger = f"schedule:{fire.schedule}"
     return Asked(trigger, section.trials, sample=sample, meta={"scheduled_for": at})
+
+
+def _alike(fire: DueRow) -> tuple[str, bool]:
+    """The schedule, and whether it was not begun."""
+    return fire.schedule, not fire.begun
+
+
+def _passed_over(
+    section: ScheduleSection, fire: DueRow, now: datetime, at_work: Collection[str]
+) -> PassedOver | None:
+    if fire.schedule in at_work:
+        return PassedOver("skipped", AT_WORK)
+    if over := _after_window(section, fire, now):
+        return over
+    if section.catch_up == "none" and now > fire.due + GRACE:
+        return PassedOver("missed", "no collector ran, and catch_up is none")
+    return None
 
 
 def _after_window(section: ScheduleSection, fire: DueRow, now: datetime) -> PassedOver | None:

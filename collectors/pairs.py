@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from collectors import runner
-from collectors.budget import OverBudget
+from collectors.arguments import BAD, NO_ANSWER
+from collectors.budget import OVERRUN, OverBudget
 from collectors.calls import Stopped
 from collectors.configured import backend_names, plan, suite_names
 from collectors.lease import InstanceBusy
-from collectors.plans import Progress, RunOutcome, RunPlan
+from collectors.plans import Outdated, Progress, RunOutcome, RunPlan
 from collectors.sampling import Sample, sampled
 from store import queries, verdict_words
 from store.database import Database
@@ -59,12 +60,14 @@ class Asked(NamedTuple):
 
 class Done(NamedTuple):
     """What a pair came to: a run, whole when `problem` is None, or no run at all. `waits`: nothing is wrong
-    but that the day's money is not enough, which an event says already."""
+    but that the day's money is not enough for it, or for the rest of it. `code`: the exit code of a command
+    that ends with this problem."""
 
     pair: Pair
     outcome: RunOutcome | None
     problem: str | None
     waits: bool = False
+    code: int = BAD
 
 
 How = Callable[[Settings, Database, Pair, Asked, threading.Event], Done]
@@ -136,12 +139,36 @@ def run_todo(
     """Run, and say what it came to: neither a backend in use nor a record that refuses ends more than this
     run. `stop` is this run's alone."""
     try:
+        return try_todo(todo, db, stop, wait_s=wait_s, on_progress=on_progress)
+    except Outdated as error:
+        return Done(todo.pair, None, redacted(str(error)))
+
+
+def try_todo(
+    todo: Todo,
+    db: Database,
+    stop: threading.Event,
+    *,
+    wait_s: float = 0.0,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+) -> Done:
+    """The same, but raises `Outdated`."""
+    try:
         outcome = _run_when_free(todo, db, stop, wait_s, on_progress)
     except Stopped:
         return Done(todo.pair, None, NOT_BEGUN)
+    except Outdated:
+        raise
     except (InstanceBusy, StoreError) as error:
-        return Done(todo.pair, None, redacted(str(error)), isinstance(error, OverBudget))
-    return Done(todo.pair, outcome, _problem(outcome))
+        waits, code = isinstance(error, OverBudget), getattr(error, "code", BAD)
+        return Done(todo.pair, None, redacted(str(error)), waits, code)
+    return came_to(todo.pair, outcome)
+
+
+def came_to(pair: Pair, outcome: RunOutcome) -> Done:
+    """What is to be said of a run that has ended."""
+    waits = (outcome.reason or "").startswith(OVERRUN)
+    return Done(pair, outcome, _problem(outcome), waits, NO_ANSWER if waits else BAD)
 
 
 def _run_when_free(

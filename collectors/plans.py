@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from collectors.backend import BackendConfig
 from collectors.suite import Suite
 from store import queries
+from store.errors import StoreError
 from store.evidence import Verdict
 from store.portable import Against
 
@@ -70,6 +71,10 @@ class Progress(NamedTuple):
     done: int
     total: int
     errors: int
+
+
+class Outdated(StoreError):
+    """What is missing of a run cannot be asked any more: its suite, scorers or system have changed since."""
 
 
 class RunOutcome(NamedTuple):

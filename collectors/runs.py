@@ -6,21 +6,19 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from collectors.arguments import BAD, NO_ANSWER
-from collectors.configured import plan, suite_names
+from collectors.arguments import BAD, NO_ANSWER, USAGE
+from collectors.configured import plan
 from collectors.lease import release_those_of_the_dead
 from collectors.pairs import Done, Todo, run_todo, told
-from collectors.plans import Progress, RunPlan, look_at
+from collectors.plans import Progress
 from collectors.process import INTERRUPTED, Stop
-from collectors.sampling import Sample, sampled
-from collectors.scorers import SCORER_VERSION
+from collectors.resume import resumed
 from store import queries
 from store.database import Database
 from store.errors import StoreError
@@ -73,7 +71,7 @@ def interrupted(
     if not newest:
         which = f"run {run_ids[0]} is not interrupted" if run_ids else "no run is interrupted"
         raise NothingToResume(f"{which}: nothing to resume; memtrend runs lists them")
-    return [_resumed(settings, row) for row in newest.values()]
+    return [resumed(settings, row) for row in newest.values()]
 
 
 def _refuse_controls(db: Database, rows: Sequence[queries.RunRow]) -> None:
@@ -89,41 +87,6 @@ def _refuse_controls(db: Database, rows: Sequence[queries.RunRow]) -> None:
             f"run {row.id} is the control of run {row.control_of}, which takes it along: "
             f"memtrend run --resume {row.control_of}"
         )
-
-
-def _resumed(settings: Settings, row: queries.RunRow) -> Todo:
-    if row.backend not in settings.backends or row.suite not in suite_names(settings):
-        raise StoreError(f"run {row.id}: {row.suite} on {row.backend} is not configured any more")
-    again = _planned_again(settings, row)
-    if row.scorer != SCORER_VERSION:
-        raise StoreError(
-            f"run {row.id}: its first half was scored by version {row.scorer}, today's scorers are version "
-            f"{SCORER_VERSION}: start a new run"
-        )
-    if again.suite.version != row.suite_version:
-        raise StoreError(
-            f"run {row.id}: suite {row.suite} has changed since ({row.suite_version} then, "
-            f"{again.suite.version} now); half of each would be no run: start a new one"
-        )
-    return Todo(again, row.id)
-
-
-def _planned_again(settings: Settings, row: queries.RunRow) -> RunPlan:
-    """A look that was interrupted goes on as a look, and a sample with the cases that were drawn."""
-    sample = Sample.of(row.subset)
-    looks_at = queries.looked_at(row.trigger) if row.subset == queries.CONFIRM else None
-    again = plan(
-        settings,
-        row.suite,
-        row.backend,
-        trials=row.trials,
-        tag="" if looks_at or sample else row.subset,
-        meta=row.meta,
-        trigger=row.trigger,
-    )
-    if sample:
-        return sampled(again, sample)
-    return replace(look_at(again, looks_at), trials=row.trials) if looks_at else again
 
 
 def run_all(db: Database, todo: Sequence[Todo], stop: Stop) -> list[Done]:
@@ -144,9 +107,10 @@ def run_all(db: Database, todo: Sequence[Todo], stop: Stop) -> list[Done]:
 def exit_code(ended: Sequence[Done], stop: Stop) -> int:
     if stop.asked.is_set():
         return INTERRUPTED
-    if not ended or any(done.problem and not done.waits for done in ended):
+    if not ended:
         return BAD
-    return NO_ANSWER if any(done.waits for done in ended) else 0
+    codes = {done.code for done in ended if done.problem}
+    return next((code for code in (BAD, USAGE, NO_ANSWER) if code in codes), 0)
 
 
 # Progress

@@ -35,11 +35,14 @@ class ExpectedRow(NamedTuple):
 
 
 class DueRow(NamedTuple):
-    """`due` is later than `scheduled_for` by the schedule's jitter."""
+    """`due` is later than `scheduled_for` by the schedule's jitter. `begun`: by a collector that did not
+    finish it; `run_ids` are those that it had noted."""
 
     schedule: str
     scheduled_for: datetime
     due: datetime
+    begun: bool = False
+    run_ids: Sequence[int] = ()
 
 
 FireState = Literal["done", "late", "missed", "invalid", "skipped", "due"]
@@ -77,6 +80,11 @@ class LeaseRow(NamedTuple):
     expires: datetime
     held: bool
 
+    @property
+    def given_back(self) -> bool:
+        """Its holder has ended in good order, or was seen to be dead."""
+        return self.expires.timestamp() == 0.0
+
 
 def requests(db: Database, states: Sequence[str] | None = None, limit: int = 50) -> list[RequestRow]:
     """What was asked of the collector, newest first. states: queued, claimed, done, failed."""
@@ -112,12 +120,13 @@ def next_expected(db: Database) -> ExpectedRow | None:
 
 
 def due_fires(db: Database, now: datetime) -> list[DueRow]:
-    """The fires that are due and that nobody has taken, by schedule, oldest first."""
+    """The fires that are due and that nobody has taken, by schedule, begun ones first, then oldest first."""
     fire = m.fire.c
-    query = sa.select(fire.schedule, fire.scheduled_for, fire.due)
+    begun = fire.started_at.is_not(None)
+    query = sa.select(fire.schedule, fire.scheduled_for, fire.due, begun, fire.run_ids)
     untaken = query.where(fire.state == "expected", fire.due <= now)
     with db.read() as connection:
-        rows = connection.execute(untaken.order_by(fire.schedule, fire.scheduled_for))
+        rows = connection.execute(untaken.order_by(fire.schedule, begun.desc(), fire.scheduled_for))
         return [DueRow(*row) for row in rows]
 
 
@@ -162,8 +171,11 @@ def _fire_state(row: Any, now: datetime) -> tuple[FireState, str | None]:
     match row.state:
         case "expected" | "claimed" if not row.started_at and not row.leads and row.due + GRACE < now:
             return "missed", "no collector ran"
-        case "claimed" if row.started_at and not row.leads:
-            return "invalid", "the collector that ran it died"
+        case "expected" | "claimed" if row.started_at and not row.leads:
+            return (
+                "invalid",
+                "the collector that ran it died or was stopped, and none has gone on with it yet",
+            )
         case "expected" | "claimed":
             return "due", None
         case "done":

@@ -64,6 +64,7 @@ class RunFilter(TypedDict, total=False):
     suites: Sequence[str] | None
     backends: Sequence[str] | None
     statuses: Sequence[str] | None
+    triggers: Sequence[str] | None
     text: str | None
     since: datetime | None
     ids: Iterable[int] | None
@@ -206,6 +207,7 @@ def _conditions(chosen: RunFilter) -> list[sa.ColumnElement[bool]]:
         (m.suite.c.name, chosen.get("suites")),
         (m.backend.c.name, chosen.get("backends")),
         (shown_status(), chosen.get("statuses")),
+        (m.run.c.trigger, chosen.get("triggers")),
         (m.run.c.id, chosen.get("ids")),
     )
     where: list[sa.ColumnElement[bool]] = [

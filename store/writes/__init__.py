@@ -16,12 +16,12 @@ from store.writes.fires import (
     Closed,
     PassedOver,
     claim_fire,
-    end_fires_of_the_dead,
     finish_fire,
     give_back,
     note_runs,
     pass_over,
     start_fire,
+    take_back_from_the_dead,
     write_expected,
 )
 from store.writes.journal import keep_journal
@@ -50,6 +50,7 @@ from store.writes.operation import (
     beat,
     claim_request,
     finish_request,
+    put_back_request,
     record_schedule,
 )
 from store.writes.policy import (
@@ -103,7 +104,6 @@ __all__ = [
     "decide_baseline",
     "decide_case",
     "draw_mark",
-    "end_fires_of_the_dead",
     "expect_counts",
     "explain_version",
     "finish_fire",
@@ -116,6 +116,7 @@ __all__ = [
     "open_pair",
     "open_run",
     "pass_over",
+    "put_back_request",
     "record_lint",
     "record_mutants",
     "record_schedule",
@@ -131,5 +132,6 @@ __all__ = [
     "rescore",
     "save_scenario",
     "start_fire",
+    "take_back_from_the_dead",
     "write_expected",
 ]

@@ -1,6 +1,6 @@
 """Fires of schedules: expected, taken once by the leader, and what became of them.
 
-Every write but that of what is expected is refused to a collector that does not lead any more.
+Every write is refused to a collector that does not lead any more.
 """
 
 from __future__ import annotations
@@ -23,20 +23,30 @@ from store.writes.leases import refuse_deposed
 PassedOver = Literal["skipped", "missed"]
 Closed = Literal["done", "failed", "skipped", "missed"]
 _LEVELS = {"skipped": "warning", "missed": "error"}
+MAX_DEATHS = 3
+"""After so many collectors that died over a fire it is left alone: a suite that kills them must not do so for
+ever."""
 
 
 def write_expected(
-    db: Database, schedule: str, times: Iterable[datetime], until: datetime, jitter: timedelta = timedelta()
+    db: Database,
+    schedule: str,
+    times: Iterable[datetime],
+    until: datetime,
+    jitter: timedelta = timedelta(),
+    *,
+    leader: int | None = None,
 ) -> None:
     """Replace the fires ahead of a schedule by those of `times` (ascending, may be endless) up to `until`.
     What lies behind stays: it says what should have run. So does what was taken ahead of its time, by a
-    clock that was set back since."""
+    clock that was set back since. Raises `Deposed` once another than `leader` leads."""
     at = now()
     ahead = [time for time in takewhile(lambda time: time <= until, times) if time > at]
     rows = [_expected(schedule, time, jitter) for time in ahead]
     fire = m.fire.c
     old = m.fire.delete().where(fire.schedule == schedule, fire.scheduled_for > at, fire.state == "expected")
     with db.write() as connection:
+        refuse_deposed(connection, leader)
         connection.execute(old)
         if rows:
             connection.execute(upsert(m.fire).on_conflict_do_nothing(), rows)
@@ -74,14 +84,20 @@ def pass_over(
     leader: int,
 ) -> None:
     """Say that fires which nobody took are not run, and why: one event tells of them all. Raises `Deposed`
-    once another than `leader` leads."""
+    once another than `leader` leads. Those that were begun have failed."""
     fire = m.fire.c
     which = sa.and_(fire.schedule == schedule, fire.scheduled_for.in_(times), fire.state == "expected")
-    values = {"state": state, "token": leader, "finished_at": now(), "reason": redacted(reason)}
+    values = {"state": _over(state), "token": leader, "finished_at": now(), "reason": redacted(reason)}
     with db.write() as connection:
         refuse_deposed(connection, leader)
         if count := connection.execute(m.fire.update().where(which).values(**values)).rowcount:
             _tell(connection, schedule, times[-1], f"{state}{_and_more(count)}: {reason}", _LEVELS[state])
+
+
+def _over(state: Closed) -> sa.ColumnElement[str]:
+    """Who began it and did not finish has neither skipped nor missed it."""
+    begun = sa.and_(m.fire.c.started_at.is_not(None), sa.literal(state in _LEVELS))
+    return sa.case((begun, "failed"), else_=state)
 
 
 def _and_more(count: int) -> str:
@@ -91,15 +107,17 @@ def _and_more(count: int) -> str:
 def start_fire(
     db: Database, schedule: str, scheduled_for: datetime, leader: int, *, late: bool = False
 ) -> None:
-    """Say that the runs of a fire begin; an event tells when they are made up for. Raises `Deposed`."""
+    """Say that the runs of a fire begin, or are gone on with; an event tells when they are made up for.
+    Raises `Deposed`."""
+    begins = sa.func.coalesce(m.fire.c.started_at, sa.literal(now(), m.fire.c.started_at.type))
     with db.write() as connection:
-        _write(connection, schedule, scheduled_for, leader, started_at=now())
+        _write(connection, schedule, scheduled_for, leader, started_at=begins)
         if late:
             _tell(connection, schedule, scheduled_for, "made up for, late", "info")
 
 
 def give_back(db: Database, schedule: str, scheduled_for: datetime, leader: int) -> None:
-    """Leave a claimed fire that was not started to whoever leads next. Raises `Deposed`."""
+    """Leave a claimed fire that was not finished to whoever leads next. Raises `Deposed`."""
     with db.write() as connection:
         _write(connection, schedule, scheduled_for, leader, state="expected", token=None, claimed_at=None)
 
@@ -118,24 +136,40 @@ def finish_fire(
     """Say what became of a claimed fire; an event tells of one that was not run. Raises `Deposed`."""
     told = redacted(reason) if reason else None
     with db.write() as connection:
-        _write(connection, schedule, scheduled_for, leader, state=state, finished_at=now(), reason=told)
+        over = {"state": _over(state), "finished_at": now(), "reason": told}
+        _write(connection, schedule, scheduled_for, leader, **over)
         if state in _LEVELS:
             _tell(connection, schedule, scheduled_for, f"{state}: {reason}", _LEVELS[state])
 
 
-def end_fires_of_the_dead(db: Database, leader: int) -> None:
-    """Close what former leaders began and did not finish; an event tells of each. What they had only taken is
-    due again. Raises `Deposed`."""
-    reason = "the collector that ran it died; memtrend run --resume goes on with what it had begun"
+def take_back_from_the_dead(db: Database, leader: int) -> None:
+    """What former leaders took and did not finish is due again, to be gone on with where it was begun: an
+    event tells of each. One over which `MAX_DEATHS` of them have died has failed. Raises `Deposed`."""
     fire = m.fire.c
-    theirs = m.fire.update().where(fire.state == "claimed", fire.token != leader)
-    begun = theirs.where(fire.started_at.is_not(None)).returning(fire.schedule, fire.scheduled_for)
+    theirs = sa.and_(fire.state == "claimed", fire.token != leader)
+    died = m.fire.update().where(theirs, fire.started_at.is_not(None)).values(deaths=fire.deaths + 1)
+    due = m.fire.update().where(theirs).values(state="expected", token=None, claimed_at=None)
     with db.write() as connection:
         refuse_deposed(connection, leader)
-        closed = connection.execute(begun.values(state="failed", finished_at=now(), reason=reason)).all()
-        for row in closed:
-            _tell(connection, row.schedule, row.scheduled_for, reason, "error")
-        connection.execute(theirs.values(state="expected", token=None, claimed_at=None))
+        dead = connection.execute(died.returning(fire.schedule, fire.scheduled_for, fire.deaths)).all()
+        for schedule, at, deaths in dead:
+            _tell_of_the_death(connection, schedule, at, deaths)
+        connection.execute(_too_many(theirs))
+        connection.execute(due)
+
+
+def _too_many(theirs: sa.ColumnElement[bool]) -> sa.Update:
+    reason = f"{MAX_DEATHS} collectors died over it; memtrend run --resume goes on with what was begun"
+    failed = m.fire.update().where(theirs, m.fire.c.deaths >= MAX_DEATHS)
+    return failed.values(state="failed", finished_at=now(), reason=reason)
+
+
+def _tell_of_the_death(connection: Connection, schedule: str, at: datetime, deaths: int) -> None:
+    if deaths < MAX_DEATHS:
+        return _tell(
+            connection, schedule, at, "the collector that ran it died; it is gone on with", "warning"
+        )
+    _tell(connection, schedule, at, f"{deaths} collectors died over it, so it is left alone", "error")
 
 
 def _write(connection: Connection, schedule: str, at: datetime, leader: int, **values: object) -> None:
