@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Sequence
@@ -20,12 +21,13 @@ from collectors.record import scenario_outcome, suite_record
 from collectors.scenario import CallLimits, Played, play
 from collectors.scorers import SCORER_VERSION
 from collectors.suite import Scenario, digest
-from store import queries, writes
+from store import logs, queries, writes
 from store.database import Database
 from store.errors import StoreError
 from store.evidence import Verdict, drift_rollups, entry
 from store.records import ClosedStatus, NewControl, NewRun, Rollup
 
+LOG = logs.get("runner")
 JOURNAL_S = 10.0
 """How often what a backend's processes print is kept, so that a collector that is killed has told most."""
 
@@ -187,7 +189,8 @@ class Arm:
             raise Stopped
         granted = self.diagnoses.borrow(self._share(scenario))
         limits = CallLimits(self.plan.limits.timeout_s, self.plan.limits.attempts, granted)
-        played = play(self.instance, scenario, self._namespace(trial, scenario), limits, self.lease.stop)
+        with logs.bound(run=self.run_id, backend=self.plan.backend.name):  # of a control: its own
+            played = play(self.instance, scenario, self._namespace(trial, scenario), limits, self.lease.stop)
         self.diagnoses.give_back(granted - sum(answer.diagnosis is not None for answer in played.answers))
         return played
 
@@ -270,4 +273,19 @@ class Arm:
             said = entry(self.plan.looks_at or self.run_id, verdict)
             rows += [] if self.plan.looks_at else drift_rollups(verdict)
         writes.close_run(self.db, self.run_id, status, rows, reason, token=self.lease.token, verdict=said)
+        self._log_end(status, reason, verdict)
         return RunOutcome(self.run_id, status, reason, verdict)
+
+    def _log_end(self, status: ClosedStatus, reason: str | None, verdict: Verdict | None) -> None:
+        # Why an adapter is broken, it says itself, and may quote anything: that stands in the record.
+        LOG.log(
+            logging.INFO if status == "whole" else logging.WARNING,
+            "run ended",
+            run=self.run_id,
+            backend=self.plan.backend.name,
+            status=status,
+            reason=f"memtrend show {self.run_id} says why" if status == "void" else reason,
+            verdict=verdict.verdict if verdict else None,
+            cases=self.done,
+            errors=self.errors,
+        )

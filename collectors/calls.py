@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, NoReturn, TypeVar, cast
 
@@ -68,7 +69,8 @@ class Line:
         # A queue of its own for each call, so that a late answer meets no later question; a Future would
         # do the same at three times the cost, which a backend in memory feels.
         reply: Reply = SimpleQueue()
-        self._jobs.put((call, reply))
+        in_context = copy_context()  # what the backend logs is about the case in hand
+        self._jobs.put((lambda: in_context.run(call), reply))
         made = self._awaited(reply)
         if isinstance(made, Exception):
             raise made

@@ -21,12 +21,13 @@ from collectors.plans import Progress, RunOutcome, RunPlan, beside, look_at, rel
 from collectors.scenario import Played
 from collectors.suite import Scenario
 from collectors.turns import played, turns
-from store import queries, writes
+from store import logs, queries, writes
 from store.database import Database
 from store.errors import StoreError
 from store.records import ClosedStatus
 
 Report = Callable[[Progress], None]
+LOG = logs.get("runner")
 
 
 def run(
@@ -54,7 +55,8 @@ def run(
         ]
         for arm in arms:
             held.callback(arm.close)
-        return _Run(arms, on_progress).run(resume)
+        with logs.bound(suite=plan.suite.name, backend=plan.backend.name):
+            return _Run(arms, on_progress).run(resume)
 
 
 def _expecting(db: Database, plan: RunPlan) -> RunPlan:
@@ -81,6 +83,11 @@ class _Run:
         self._open() if resume is None else self._reopen(resume)
         for arm in self.arms:
             arm.lease.watch(arm.run_id)
+        with logs.bound(run=self.own.run_id):
+            LOG.info("run began", cases=self.own.total, trigger=self.own.plan.trigger, resumed=bool(resume))
+            return self._from_opening()
+
+    def _from_opening(self) -> RunOutcome:
         if self.own.broken:
             return self.own.end("void", self.own.broken)
         for control in self.arms[1:]:

@@ -30,7 +30,9 @@ from collectors.suite import (
     Step,
 )
 from collectors.timing import Timed
+from store import logs
 
+LOG = logs.get("scenario")
 DROP_S = 5.0
 """How long the dropping of a namespace may take, once its scenario has ended."""
 
@@ -201,7 +203,8 @@ class _Player:
             if self.hung:
                 raise _DiagnosisHung
             if isinstance(step, Probe):
-                self.played.answers.append(self._ask(step))
+                with logs.bound(case=step.case):
+                    self.played.answers.append(self._ask(step))
             else:
                 self._follow(step)
 
@@ -424,4 +427,5 @@ def _told(hits: Iterable[Hit], by_id: bool) -> list[tuple[str, str]]:
 
 
 def _failed(probe: Probe, reason: str, attempts: int) -> Answer:
+    LOG.warning("a case has no answer", case=probe.case, attempts=attempts)
     return Answer(probe, Observation(attempts=attempts, error=reason), failure=ERROR)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
 from itertools import islice, product
 from typing import TypeVar
 
@@ -33,7 +34,7 @@ def played(jobs: Sequence[Job], play: Callable[[Job], Result], workers: int) -> 
         try:
             while True:
                 room = islice(waiting, AHEAD * workers - len(playing))
-                playing |= {pool.submit(play, job): job for job in room}
+                playing |= {pool.submit(copy_context().run, play, job): job for job in room}
                 if not playing:
                     return
                 done = wait(playing, return_when=FIRST_COMPLETED).done
