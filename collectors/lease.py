@@ -7,12 +7,14 @@ import socket
 import threading
 import time
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 
 from store import queries, writes
 from store.database import Database
 from store.errors import StoreError
+from store.queries import LeaseRow
 
 TTL_S = 30.0
 POLL_S = 1.0
@@ -37,6 +39,34 @@ class StopBeside(threading.Event):
         return super().wait(timeout) or self.is_set()
 
 
+class Sightings:
+    """Since when leases are as they are, by this process's own monotonic clock. The clock of a machine may be
+    set, which makes a lease that is renewed look expired, and one that was left look fresh: whoever holds one
+    renews it, so what counts beside the clock is whether it stays as it is."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, tuple[tuple[int, datetime], float]] = {}
+
+    def is_left(self, row: LeaseRow, ttl_s: float) -> bool:
+        """Whether nobody holds it: given back, or not renewed for half its time after it expired, or for all
+        of its time whatever the clock says. It is renewed three times in its time."""
+        now, state = time.monotonic(), (row.token, row.expires)
+        if row.name not in self._since or self._since[row.name][0] != state:
+            self._since[row.name] = (state, now)
+        unchanged = now - self._since[row.name][1]
+        return row.given_back or unchanged > ttl_s + POLL_S or (not row.held and unchanged > ttl_s / 2)
+
+
+def take(db: Database, name: str, ttl_s: float, seen: Sightings) -> int | None:
+    """Take a lease that nobody holds. Returns its fencing token, or None: ask again with the same `seen`."""
+    row = next((row for row in queries.leases(db) if row.name == name), None)
+    if row is None or row.given_back:
+        return writes.acquire_lease(db, name, whoami(), ttl_s)
+    if not seen.is_left(row, ttl_s):
+        return None
+    return writes.acquire_lease(db, name, whoami(), ttl_s, left=row.token if row.held else None)
+
+
 class BackendLease:
     """Takes the lease on entry, renews it and looks for a cancel on a thread of its own, gives it back on
     exit. `stop` is the run's: it is set from outside, by a cancel, or when the lease is lost; `reason` says
@@ -51,8 +81,7 @@ class BackendLease:
         self._keeper = threading.Thread(target=self._keep, name="memtrend-lease", daemon=True)
 
     def __enter__(self) -> BackendLease:
-        release_those_of_the_dead(self.db)
-        token = writes.acquire_lease(self.db, self.name, whoami(), TTL_S)
+        token = self._take()
         if token is None:
             raise InstanceBusy(
                 f"backend {self.backend} is in use by another run; wait for it, or stop it: "
@@ -61,6 +90,20 @@ class BackendLease:
         self.token = token
         self._keeper.start()
         return self
+
+    def _take(self) -> int | None:
+        """None while another run has it. One that has expired and was not given back is looked at until it is
+        renewed, because the clock was set, or has been left."""
+        seen = Sightings()
+        while not self.stop.is_set():
+            release_those_of_the_dead(self.db)
+            if (token := take(self.db, self.name, TTL_S, seen)) or self._is_held():
+                return token
+            self.stop.wait(POLL_S)
+        return None
+
+    def _is_held(self) -> bool:
+        return any(row.held for row in queries.leases(self.db) if row.name == self.name)
 
     @property
     def name(self) -> str:
@@ -71,13 +114,14 @@ class BackendLease:
         self._run_id = run_id
 
     def _keep(self) -> None:
-        renewed = time.monotonic()
+        renewed, by_clock = time.monotonic(), time.time()
         while not self._ended.wait(POLL_S):
             with suppress(StoreError):  # a lease lasts for a while: the record may be writable again by then
-                if time.monotonic() - renewed > TTL_S / 3:
+                was_set = abs(time.time() - by_clock) > TTL_S / 3  # the clock: then nothing holds by it now
+                if time.monotonic() - renewed > TTL_S / 3 or was_set:
                     if not writes.renew_lease(self.db, self.name, self.token, TTL_S):
                         return self._stop("another process took the backend over")
-                    renewed = time.monotonic()
+                    renewed, by_clock = time.monotonic(), time.time()
                 if self._run_id is not None and queries.is_cancelled(self.db, self._run_id):
                     return self._stop("cancelled")
 

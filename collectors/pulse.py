@@ -9,7 +9,7 @@ import threading
 import time
 from types import TracebackType
 
-from collectors.lease import is_of_this_machine, release_those_of_the_dead, whoami
+from collectors.lease import Sightings, is_of_this_machine, release_those_of_the_dead, take, whoami
 from collectors.process import say
 from store import queries, writes
 from store.database import Database
@@ -21,6 +21,8 @@ NAME = writes.LEADER_LEASE
 BEAT_S = 5.0
 TTL_S = 20.0
 RETRY_S = 0.5
+PATIENCE_S = 5.0
+"""How much longer than a claim lasts one is waited for that may be of a process that is gone."""
 
 
 class CollectorBusy(StoreError):
@@ -48,12 +50,12 @@ class Pulse:
     def _acquire(self) -> int:
         """0 when asked to stop meanwhile. One that was killed leaves its lease behind; where its machine has
         our name, a container that was started again, say, the lease is waited for."""
-        give_up, told = time.monotonic() + TTL_S + 1, False
+        give_up, told, seen = time.monotonic() + TTL_S + PATIENCE_S, False, Sightings()
         while not self.stop.is_set():
             release_those_of_the_dead(self.db)
-            holder = next((row for row in queries.leases(self.db) if row.name == NAME and row.held), None)
-            if holder is None and (token := writes.acquire_lease(self.db, NAME, whoami(), TTL_S)):
+            if token := take(self.db, NAME, TTL_S, seen):
                 return token
+            holder = next((row for row in queries.leases(self.db) if row.name == NAME and row.held), None)
             if holder and not self.stand_by and (_may_live(holder) or time.monotonic() > give_up):
                 raise CollectorBusy(_refusal(self.db, holder))
             if holder and self.stand_by and not told:

@@ -16,8 +16,11 @@ class Deposed(StoreError):
     """A collector that does not lead any more would write: another has taken over."""
 
 
-def refuse_deposed(connection: Connection, leader: int) -> None:
-    """Raises `Deposed` unless `leader` is the token of the leader's lease, where there ever was a leader."""
+def refuse_deposed(connection: Connection, leader: int | None) -> None:
+    """Raises `Deposed` unless `leader` is the token of the leader's lease, where there ever was a leader; None
+    is of no collector, and passes."""
+    if leader is None:
+        return
     token = sa.select(m.lease.c.token).where(m.lease.c.name == m.LEADER_LEASE)
     held = connection.execute(token.with_for_update(read=True)).scalar()  # nobody takes over before we commit
     if held is not None and held != leader:
@@ -29,14 +32,16 @@ def backend_lease(backend: str) -> str:
     return m.BACKEND_LEASE + backend
 
 
-def acquire_lease(db: Database, name: str, owner: str, ttl_s: float) -> int | None:
+def acquire_lease(db: Database, name: str, owner: str, ttl_s: float, left: int | None = None) -> int | None:
     """Take a lease that no one holds, for `ttl_s` seconds of the database's clock. Returns its fencing
-    token, higher each time, or None while someone holds it, `owner` included."""
+    token, higher each time, or None while someone holds it, `owner` included. `left`: the token of a holder
+    that is known to be gone, whatever the clock says."""
+    ended = m.lease.c.expires <= NOW
     free = upsert(m.lease).values(name=name, owner=owner, token=1, expires=NOW + ttl_s)
     taken = free.on_conflict_do_update(
         index_elements=["name"],
         set_={"owner": owner, "token": m.lease.c.token + 1, "expires": NOW + ttl_s},
-        where=m.lease.c.expires <= NOW,
+        where=ended if left is None else sa.or_(ended, m.lease.c.token == left),
     ).returning(m.lease.c.token)
     with db.write() as connection:
         return connection.execute(taken).scalar()
