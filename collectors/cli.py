@@ -16,6 +16,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperGroup
 
+from collectors.alive_commands import alive
 from collectors.arguments import (
     BAD,
     USAGE,
@@ -47,6 +48,7 @@ ORDER = (
     *(
         "init",
         "doctor",
+        "alive",
         "run",
         "up",
         "collect",
@@ -85,6 +87,7 @@ app.add_typer(backend_app, name="backend")
 app.add_typer(canary_app, name="canary")
 app.add_typer(suite_app, name="suite")
 app.add_typer(baseline_app, name="baseline")
+app.command()(alive)
 app.command()(diff)
 app.command()(verdict)
 app.command()(gate)
