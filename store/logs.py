@@ -70,7 +70,7 @@ def begin(section: LogSection | None = None) -> None:
 @contextmanager
 def alone() -> Iterator[None]:
     """While it lasts the process says nothing but entries: what is printed becomes one of level debug,
-    without its words, and an error that nobody caught one of level critical."""
+    without its words, and an error that nobody caught one of level critical, with exit code 1."""
     former = sys.stdout, sys.stderr, sys.excepthook, threading.excepthook, sys.unraisablehook
     sys.stdout, sys.stderr = _Printed(sys.stdout, "stdout"), _Printed(sys.stderr, "stderr")
     sys.excepthook = lambda kind, error, trace: _uncaught(error)
@@ -78,6 +78,9 @@ def alone() -> Iterator[None]:
     sys.unraisablehook = lambda of: _uncaught(of.exc_value)
     try:
         yield
+    except Exception as error:  # noqa: BLE001  the last resort: the interpreter would print what it quotes
+        _uncaught(error)
+        sys.exit(1)
     finally:
         sys.stdout, sys.stderr, sys.excepthook, threading.excepthook, sys.unraisablehook = former
 
@@ -85,27 +88,25 @@ def alone() -> Iterator[None]:
 # The way of an entry ---------------------------------------------------------------------------------------
 
 
-def _formatter(as_json: bool, *, colours: bool) -> ProcessorFormatter:
-    renderer: Any = structlog.processors.JSONRenderer(ensure_ascii=False, default=_plain)
-    if not as_json:
-        renderer = structlog.dev.ConsoleRenderer(colors=colours, sort_keys=False)
-    return ProcessorFormatter(
-        foreign_pre_chain=[*_BEFORE, structlog.stdlib.ExtraAdder(["at"])],
-        processors=[
-            ProcessorFormatter.remove_processors_meta,
-            _without_locals if as_json else _as_lines,
-            _without_secrets,
-            _in_order if as_json else _as_it_is,
-            renderer,
-        ],
-    )
+def _told_error(logger: Any, method: str, entry: Entry) -> Entry:
+    """An error of the entry and its causes, the last one first, without locals and mostly without words."""
+    if error := _error_of(entry):
+        entry["exception"] = [_told(one) for one in _with_causes(error)]
+    return entry
+
+
+def _without_secrets(logger: Any, method: str, entry: Entry) -> Entry:
+    return {name: _hidden(value) for name, value in entry.items()}
 
 
 _BEFORE: list[Any] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,
+    structlog.stdlib.ExtraAdder(["at"]),
     structlog.processors.TimeStamper(fmt="iso", utc=True),
+    _told_error,
+    _without_secrets,
 ]
 
 structlog.configure(
@@ -115,18 +116,24 @@ structlog.configure(
 )
 
 
-def _without_locals(logger: Any, method: str, entry: Entry) -> Entry:
-    """The error of an entry and its causes, the last one first."""
-    if error := _error_of(entry):
-        entry["exception"] = [_told(one) for one in _with_causes(error)]
-    return entry
+def _formatter(as_json: bool, *, colours: bool) -> ProcessorFormatter:
+    last: list[Any] = [_in_order, structlog.processors.JSONRenderer(default=_plain)]
+    if not as_json:
+        last = [_in_lines, structlog.dev.ConsoleRenderer(colors=colours, sort_keys=False)]
+    first = ProcessorFormatter.remove_processors_meta
+    return ProcessorFormatter(foreign_pre_chain=_BEFORE, processors=[first, *last])
 
 
-def _as_lines(logger: Any, method: str, entry: Entry) -> Entry:
-    """The same for a terminal."""
-    if error := _error_of(entry):
-        told = [_told(one) for one in _with_causes(error)]
-        lines = [line for one in told for line in (*one["frames"], f"{one['type']}: {one['message']}")]
+def _in_order(logger: Any, method: str, entry: Entry) -> Entry:
+    first = ("timestamp", "level", "logger", "event")
+    return {name: entry.pop(name) for name in first if name in entry} | dict(entry)
+
+
+def _in_lines(logger: Any, method: str, entry: Entry) -> Entry:
+    """An error as a terminal shows it."""
+    if told := entry.get("exception"):
+        heads = (one["type"] + (f": {one['message']}" if one["message"] else "") for one in told)
+        lines = (line for head, one in zip(heads, told, strict=True) for line in (*one["frames"], head))
         entry["exception"] = "\n".join(lines)
     return entry
 
@@ -165,25 +172,12 @@ def words_of(error: BaseException) -> str | None:
     return error.strerror if isinstance(error, OSError) else None
 
 
-def _without_secrets(logger: Any, method: str, entry: Entry) -> Entry:
-    return {name: _hidden(value) for name, value in entry.items()}
-
-
 def _hidden(value: Any) -> Any:
     if isinstance(value, str):
         return redacted(value)
     if isinstance(value, dict):
         return {name: _hidden(inner) for name, inner in value.items()}
     return [_hidden(inner) for inner in value] if isinstance(value, list | tuple) else value
-
-
-def _in_order(logger: Any, method: str, entry: Entry) -> Entry:
-    first = ("timestamp", "level", "logger", "event")
-    return {name: entry.pop(name) for name in first if name in entry} | dict(entry)
-
-
-def _as_it_is(logger: Any, method: str, entry: Entry) -> Entry:
-    return entry
 
 
 def _plain(value: Any) -> str:
@@ -264,7 +258,9 @@ class _Printed(io.TextIOBase):
 
 
 def _real(stream: Any) -> TextIO:
-    found: TextIO = stream.real if isinstance(stream, _Printed) else stream
+    while isinstance(stream, _Printed):
+        stream = stream.real
+    found: TextIO = stream
     return found
 
 
