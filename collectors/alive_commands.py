@@ -1,4 +1,4 @@
-"""`memtrend alive`: for whoever starts things again, such as a container's health check. Cheap: no backend."""
+"""`memtrend alive`: for a health check, so cheap: no backend is asked."""
 
 from __future__ import annotations
 
@@ -54,10 +54,7 @@ def _told_by(address: Address) -> dict[str, Any] | None:
     except ConnectionRefusedError:
         return None
     except (OSError, HTTPException, ValueError, TypeError) as error:
-        return {
-            "ok": False,
-            "error": f"what listens at {address.url} does not answer as a dashboard: {error}",
-        }
+        return {"ok": False, "error": f"{address.url} does not answer as a dashboard does: {error}"}
     finally:
         connection.close()
 
@@ -77,6 +74,5 @@ def _collectors_silence(of: Settings, *, everywhere: bool) -> str | None:
     silent = health_words.silence(beats, datetime.now(UTC))
     if health_words.is_alive(silent) or not (beats or everywhere):
         return None
-    return (
-        "no collector has run yet" if silent is None else f"the collector has been silent for {silent:.0f} s"
-    )
+    seen = "never said that it lives" if silent is None else f"last said {silent:.0f} s ago that it lives"
+    return f"the collector {seen}"
