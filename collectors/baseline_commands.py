@@ -54,10 +54,10 @@ def prime(
     from contextlib import redirect_stdout
 
     from collectors import runs as doing
-    from collectors.process import quiet_retries, stop_on_signals
+    from collectors.process import quiet_libraries, stop_on_signals
     from store import queries
 
-    quiet_retries()
+    quiet_libraries()
     of = settings()
     names = _series(of, suite, backend)
     with database(of) as db, stop_on_signals(ONCE_MORE) as stop, redirect_stdout(sys.stderr):

@@ -34,6 +34,7 @@ from collectors.baseline_commands import baseline_app
 from collectors.canary_commands import canary_app
 from collectors.commands import Backends, Json, Meta, Suites, Tag, database, print_json, say, settings
 from collectors.diff_commands import diff
+from collectors.ending import explained, running_long
 from collectors.gate_commands import gate
 from collectors.lint_commands import lint
 from collectors.maintenance_commands import backup, prune, restore
@@ -141,38 +142,7 @@ def main() -> None:
     try:
         app()
     except Exception as error:  # noqa: BLE001  the last resort: say what happened, plainly
-        sys.exit(_explain(error))
-
-
-def _explain(error: Exception) -> int:
-    from traceback import format_exception
-
-    from store.hiding import redacted
-
-    if _given.debug:
-        say(redacted("".join(format_exception(error))))
-    say(f"memtrend: {redacted(str(error)) or type(error).__name__}")
-    if not _is_expected(error) and not _given.debug:
-        say(f"({type(error).__name__}; memtrend --debug shows where)")
-    return getattr(error, "code", USAGE if _is_configuration(error) else BAD) if _is_expected(error) else BAD
-
-
-def _is_expected(error: Exception) -> bool:
-    from collectors.backend import BackendError
-    from collectors.lease import InstanceBusy
-    from collectors.pulse import CollectorBusy
-    from collectors.supervise import PortError
-    from store.errors import StoreError
-
-    ours = Refused | BackendError | InstanceBusy | CollectorBusy | PortError | StoreError
-    return _is_configuration(error) or isinstance(error, ours)
-
-
-def _is_configuration(error: Exception) -> bool:
-    from collectors.suite import SuiteError
-    from store.settings import SettingsError
-
-    return isinstance(error, SettingsError | SuiteError)
+        sys.exit(explained(error, debug=_given.debug))
 
 
 # Running
@@ -206,7 +176,9 @@ def up(
         run()
     from collectors.supervise import up as supervise
 
-    raise typer.Exit(supervise(settings(), host=host, port=port))
+    with running_long(debug=_given.debug):
+        code = supervise(settings(), host=host, port=port)
+    raise typer.Exit(code)
 
 
 @app.command()
@@ -231,10 +203,10 @@ def run(
     from collectors import runs as doing
     from collectors.configured import backend_names, suite_names
     from collectors.lint.noting import note_planned
-    from collectors.process import quiet_retries, stop_on_signals
+    from collectors.process import quiet_libraries, stop_on_signals
     from store import queries, shapes, writes
 
-    quiet_retries()
+    quiet_libraries()
     _refuse_mixed(resume, run_id, anew=trials > 1 or bool(tag or meta))
     of, kept = settings(), pairs(meta)
     suites = chosen(suite, suite_names(of), "suite")
@@ -272,7 +244,9 @@ def collect(
     """Run the schedules, and what dashboard and API ask for, until TERM or ^C."""
     from collectors.collector import main as collector
 
-    raise typer.Exit(collector(stand_by=stand_by))
+    with running_long(debug=_given.debug):
+        code = collector(stand_by=stand_by)
+    raise typer.Exit(code)
 
 
 @app.command()
@@ -284,10 +258,11 @@ def dashboard(
     from collectors.supervise import Address, check_port
     from dashboard.server import main as serve
 
-    shown = settings().dashboard
-    address = Address(host or shown.host, port or shown.port)
-    check_port(address)
-    serve(*address)
+    with running_long(debug=_given.debug):
+        shown = settings().dashboard
+        address = Address(host or shown.host, port or shown.port)
+        check_port(address)
+        serve(*address)
 
 
 @app.command()
@@ -421,9 +396,9 @@ def doctor(
     """Check database, configuration, backends, clock, collector, disk. Exit 1 when something is wrong."""
     from collectors import doctor as checks
     from collectors import tables
-    from collectors.process import quiet_retries
+    from collectors.process import quiet_libraries
 
-    quiet_retries()
+    quiet_libraries()
     with redirect_stdout(sys.stderr):
         if backend:
             of = settings()

@@ -7,10 +7,9 @@ answer to a request; the collector goes on.
 
 from __future__ import annotations
 
-import logging
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -19,8 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from collectors import envs, policy
 from collectors.budget import Allowance, allowance
-from collectors.calls import describe
 from collectors.configured import load_suite, register_all, suite_names, suite_owner
+from collectors.ending import for_log, running_long
 from collectors.fires import Fires
 from collectors.lint.noting import note
 from collectors.pairs import (
@@ -31,25 +30,23 @@ from collectors.pairs import (
     Pair,
     pairs_without_whole,
     run_pair,
-    told,
     unknown_names,
 )
-from collectors.process import complain, quiet_retries, say, stop_on_signals
+from collectors.process import quiet_retries, stop_on_signals
 from collectors.pulse import Pulse
 from collectors.reload import SettingsFile
 from collectors.resume import go_on
 from collectors.suite import SuiteError
 from collectors.waiting import Waiting
 from collectors.worker import Worker
-from store import queries, retention, writes
+from store import logs, queries, retention, writes
 from store.database import Database, open_database
 from store.errors import StoreError
-from store.hiding import redacted
 from store.records import RequestRow
 from store.sections import time_of
 from store.settings import Settings, SettingsError
 
-LOG = logging.getLogger("memtrend.collector")
+LOG = logs.get("collector")
 SOURCE = "collector"
 FIRST = "first"
 """The trigger of the runs with which `memtrend up` begins."""
@@ -88,19 +85,19 @@ def collect(
     stop: threading.Event,
     first_runs: bool = False,
     stand_by: bool = False,
-    say: Callable[[str], None] = say,
 ) -> int:
     """Collect until `stop`. Returns 0, or 1 when another collector took over.
 
-    `first_runs`: begin with every (suite, backend) that has no whole run, and `say` a line for each.
+    `first_runs`: begin with every (suite, backend) that has no whole run.
     `stand_by`: while another collector leads, wait to take over. Raises `SettingsError` and `SuiteError` for
     what is configured wrongly, `StoreError` when the record cannot be opened, `CollectorBusy` while another
     collector has it."""
     file = SettingsFile()
+    logs.begin(file.settings.log)
     url = file.settings.database.url.get_secret_value()
     with closing(open_database(url)) as db, Pulse(db, stop, stand_by=stand_by) as pulse:
         if not stop.is_set():
-            Collector(db, file, stop, pulse.token, say).work(first_runs=first_runs)
+            Collector(db, file, stop, pulse.token).work(first_runs=first_runs)
         return 1 if pulse.lost else 0
 
 
@@ -113,10 +110,9 @@ class Collector:
         file: SettingsFile,
         stop: threading.Event,
         leader: int,
-        say: Callable[[str], None] = say,
         busy_wait_s: float = BUSY_WAIT_S,
     ) -> None:
-        self.db, self.file, self.stop, self.leader, self.say = db, file, stop, leader, say
+        self.db, self.file, self.stop, self.leader = db, file, stop, leader
         self.busy_wait_s = busy_wait_s
         self.worker = Worker(self._failed)
         self.fires = Fires(
@@ -142,7 +138,7 @@ class Collector:
             try:
                 self._tick()
             except StoreError as error:  # the disk is full or the file locked: it may not be for ever
-                LOG.error("memtrend collect: %s", error)
+                LOG.error("the record refuses", reason=str(error))
         self._end()
 
     def _begin(self) -> None:
@@ -185,6 +181,7 @@ class Collector:
         except (SettingsError, SuiteError) as error:
             message = f"the configuration was changed but is broken, so the former stays in force: {error}"
             writes.add_event(self.db, "error", SOURCE, message)
+            LOG.error("the changed configuration is broken, so the former stays in force", why=for_log(error))
             return
         except StoreError:
             self.file.read_again()
@@ -194,6 +191,8 @@ class Collector:
     def _put_in_force(self, settings: Settings) -> None:
         moved = settings.database.url != self.settings.database.url
         self.file.settings = settings
+        logs.begin(settings.log)
+        LOG.info("the changed configuration is in force")
         self._follow_schedules()
         self.worker.put(self._lint)
         later = "; database.url is followed from the next start on" if moved else ""
@@ -266,7 +265,6 @@ class Collector:
         allowed = self.allowance()
         if not self.stop.is_set():
             done = self._run_and_note(pair, Asked(FIRST, wait_s=self.busy_wait_s), self._first(pair))
-            self.say(told(self.db, done))
             if done.waits and done.outcome is None:
                 self._first_waiting.add(pair, allowed)
 
@@ -315,7 +313,7 @@ class Collector:
 
     def _failed(self, error: Exception) -> None:
         """A task of the worker raised: only the record can be why."""
-        LOG.error("memtrend collect: %s", describe(error))
+        LOG.error("a task failed", exc_info=error)
 
 
 def _level(done: Done) -> str:
@@ -339,14 +337,7 @@ def _plain(error: Exception) -> str:
     return str(error)
 
 
-def _as_child() -> int:
-    """What `memtrend up` starts."""
-    try:
-        return main(first_runs=True)
-    except (SettingsError, SuiteError, StoreError) as error:
-        complain(f"memtrend: {redacted(str(error))}")
-        return 1
-
-
-if __name__ == "__main__":
-    sys.exit(_as_child())
+if __name__ == "__main__":  # what `memtrend up` starts
+    with running_long():
+        code = main(first_runs=True)
+    sys.exit(code)

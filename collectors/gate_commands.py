@@ -75,9 +75,9 @@ def _held(db: Database, of: Settings, asked: Asked) -> Ended | str:
     from contextlib import redirect_stdout
 
     from collectors.gate import NoAnswer, held
-    from collectors.process import quiet_retries, stop_on_signals
+    from collectors.process import quiet_libraries, stop_on_signals
 
-    quiet_retries()
+    quiet_libraries()
     with stop_on_signals(ONCE_MORE) as stop, redirect_stdout(sys.stderr):
         try:
             return held(db, of, asked, stop)

@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from queue import SimpleQueue
 from threading import Event, Thread
 
+from store import logs
+from store.sections import LogSection
+
 INTERRUPTED = 130
 
 
@@ -65,8 +68,8 @@ def _heed(signals: SimpleQueue[int], stop: Stop, once_more: str) -> None:
 
 
 def say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+    """Of a process that runs for long: no text of a memory."""
+    logs.get("process").info(line)
 
 
 def complain(line: str) -> None:
@@ -79,3 +82,10 @@ def quiet_retries() -> None:
     import stamina.instrumentation
 
     stamina.instrumentation.set_on_retry_hooks([])
+
+
+def quiet_libraries() -> None:
+    """For a command: what a library logs or warns of may quote a key or a memory, so a person is told of
+    its errors alone, and where they are in the code."""
+    quiet_retries()
+    logs.begin(LogSection(level="error", format="console"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import socket
 import threading
@@ -11,12 +10,12 @@ from types import TracebackType
 
 from collectors.lease import Sightings, is_of_this_machine, release_those_of_the_dead, take, whoami
 from collectors.process import say
-from store import queries, writes
+from store import logs, queries, writes
 from store.database import Database
 from store.errors import StoreError
 from store.queries import LeaseRow
 
-LOG = logging.getLogger("memtrend.collector")
+LOG = logs.get("collector")
 NAME = writes.LEADER_LEASE
 BEAT_S = 5.0
 TTL_S = 20.0
@@ -69,7 +68,7 @@ class Pulse:
             try:
                 self._beat()
             except StoreError as error:  # the next beat may succeed before the lease runs out
-                LOG.error("memtrend collect: heartbeat: %s", error)
+                LOG.error("no heartbeat", reason=str(error))
             if self.lost:
                 return
 

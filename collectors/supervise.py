@@ -13,9 +13,11 @@ from types import TracebackType
 from typing import NamedTuple
 
 from collectors.lifeline import STOP_S
-from collectors.process import Stop, complain, say, stop_on_signals
+from collectors.process import Stop, stop_on_signals
+from store import logs
 from store.settings import Settings
 
+LOG = logs.get("up")
 POLL_S = 0.1
 PYTHON = (sys.executable, "-P")
 """-P: a folder `store` or `collectors` in the working directory must not take the place of ours."""
@@ -50,9 +52,10 @@ def up(settings: Settings, *, host: str | None = None, port: int | None = None) 
     itself. Both arguments beat the settings. Raises `PortError`."""
     address = Address(host or settings.dashboard.host, port or settings.dashboard.port)
     check_port(address)
+    logs.begin(settings.log)
     with stop_on_signals() as stop, Children() as children:
         where = ("--host", address.host, "--port", str(address.port))
-        # Streamlit announces itself on stdout; we do so once it answers. What goes wrong is on stderr.
+        # Streamlit announces itself on stdout; we do so once it answers. The logs are on stderr.
         children.start("dashboard", "dashboard.server", *where, stdout=subprocess.DEVNULL)
         children.start("collector", "collectors.collector")
         return _watch(children, address, stop)
@@ -87,12 +90,20 @@ def _watch(children: Children, address: Address, stop: Stop) -> int:
     told = False
     while not stop.asked.wait(POLL_S):
         if ended := children.ended():
-            complain(f"memtrend: {ended}, and the rest with it")
+            LOG.error(f"{ended}, and the rest with it")
             return 1
         if not told and answers(address):
             told = True
-            say(f"The dashboard is at {address.url}   (^C stops everything)")
+            _announce(address)
     return stop.exit_code
+
+
+def _announce(address: Address) -> None:
+    """To whoever watches the terminal, and in the log."""
+    LOG.info("the dashboard answers", url=address.url)
+    if sys.__stdout__ and sys.__stdout__.isatty():
+        sys.__stdout__.write(f"The dashboard is at {address.url}   (^C stops everything)\n")
+        sys.__stdout__.flush()
 
 
 def answers(address: Address) -> bool:
