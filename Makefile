@@ -28,12 +28,13 @@ test-backends: python ## every real system in every release that is known, besid
 	@$(INSTALL) $(WORKSHOP)
 	@exec .venv/bin/pytest -n 2 --dist loadfile -m "" tests/collectors/backends $(ARGS)
 
-lint: python ## style, types, layers, and whether the lock fits
+lint: python ## style, types, layers, the Dockerfile, and whether the lock fits
 	@$(INSTALL) $(WORKSHOP)
 	@.venv/bin/ruff check --quiet
 	@.venv/bin/ruff format --quiet --check
 	@.venv/bin/mypy --no-error-summary
 	@.venv/bin/lint-imports --no-logo
+	@.venv/bin/hadolint Dockerfile
 	@$(PYTHON) scripts/lock.py --check
 
 lock: python ## compile requirements.lock; ARGS=--upgrade moves it to the newest
