@@ -156,6 +156,7 @@ class Collector:
                 f"a backend did not let go within {STOP_S:.0f} s; its run is left behind, and can be resumed"
             )
             writes.add_event(self.db, "warning", SOURCE, message)
+        self.fires.end()
 
     def _tick(self) -> None:
         self._reread()

@@ -6,18 +6,21 @@ moment, so a machine that slept, a collector that died and a clock that jumped a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
+from collectors.budget import Allowance, allowance
 from collectors.calibration import calibrate
 from collectors.pairs import Asked, Done, How, Pair, came_to, run_pair, scheduled_pairs
 from collectors.plans import RunOutcome
 from collectors.resume import go_on
 from collectors.sampling import Sample
 from collectors.schedule import DAYS_AHEAD, next_fire, upcoming
+from collectors.waiting import Waiting
 from collectors.worker import Worker
 from store import queries, writes
 from store.cron import GRACE
@@ -29,6 +32,7 @@ from store.settings import Settings
 Run = Callable[[Pair, Asked, How], Done]
 """Runs a pair and notes what went wrong."""
 AT_WORK = "the last fire is still at work; let it fire less often, or give it less to do"
+SHORT_OF_MONEY = "the last fire still waits for the day's money"
 GONE = "the schedule is not in force any more"
 
 
@@ -55,15 +59,14 @@ class Fires:
         self.db, self.leader, self.worker = db, leader, worker
         self.settings, self.stopping, self.run = settings, stopping, run
         self._at_work: list[str] = []
+        self._waiting = Waiting[DueRow](self.allowance)
 
     def expect(self, now: datetime) -> None:
         """Write down what should fire in the next 40 days, by the schedules in force and no others."""
         schedules, until = self.settings().schedules, now + timedelta(days=DAYS_AHEAD)
         for name, section in schedules.items():
             times = upcoming(section, now)
-            writes.write_expected(
-                self.db, name, times, until, time_of(section.jitter), leader=self.leader
-            )
+            writes.write_expected(self.db, name, times, until, time_of(section.jitter), leader=self.leader)
             self._record(name, next_fire(section, now), enabled=section.enabled)
         for known in queries.schedules(self.db):
             if known.name not in schedules:
@@ -77,11 +80,31 @@ class Fires:
         """Take what is due. Of several fires of a schedule the newest is run, at most; before it the newest
         of those that a collector had begun is gone on with. Raises `writes.Deposed` once another collector
         leads."""
-        at_work = frozenset(self._at_work)
+        self._release()
+        at_work = dict.fromkeys(self._at_work, AT_WORK)
+        at_work |= {fire.schedule: SHORT_OF_MONEY for fire in self._waiting.all()}
         for (name, _), due in groupby(queries.due_fires(self.db, now), key=_alike):
             self._take(name, list(due), now, at_work)
 
-    def _take(self, name: str, due: Sequence[DueRow], now: datetime, at_work: frozenset[str]) -> None:
+    def allowance(self) -> Allowance:
+        return allowance(self.settings().limits.money_per_day)
+
+    def _release(self) -> None:
+        """Go on with what waited for another day's money."""
+        for fire in self._waiting.release():
+            self._put(fire)
+
+    def _put(self, fire: DueRow) -> None:
+        self._at_work.append(fire.schedule)
+        self.worker.put(partial(self._work, fire))
+
+    def end(self) -> None:
+        """Leave what waits for the day's money to the next leader."""
+        with suppress(writes.Deposed):
+            for fire in self._waiting.all():
+                writes.give_back(self.db, *fire[:2], self.leader)
+
+    def _take(self, name: str, due: Sequence[DueRow], now: datetime, at_work: Mapping[str, str]) -> None:
         section, newest = self._in_force(name), due[-1]
         if section is None:
             return self._pass_over(due, PassedOver("skipped", GONE))
@@ -91,8 +114,7 @@ class Fires:
             made_up = f"no collector ran; that of {newest.scheduled_for:%Y-%m-%d %H:%M} UTC makes up for it"
             self._pass_over(older, PassedOver("missed", made_up))
         if writes.claim_fire(self.db, name, newest.scheduled_for, self.leader):
-            self._at_work.append(name)
-            self.worker.put(partial(self._work, newest))  # first: what is claimed and not at work is lost
+            self._put(newest)  # before all else that may fail: what is claimed and not at work is lost
             self._record(name, next_fire(section, now), enabled=section.enabled)
 
     def _in_force(self, name: str) -> ScheduleSection | None:
@@ -117,29 +139,37 @@ class Fires:
             return writes.give_back(self.db, *fire[:2], self.leader)
         if section is None:
             return writes.finish_fire(self.db, *fire[:2], "skipped", GONE, self.leader)
-        if over := _after_window(section, fire, now):
+        if not fire.begun and (over := _after_window(section, fire, now)):
             return writes.finish_fire(self.db, *fire[:2], *over, self.leader)
         late = now > fire.due + GRACE and not fire.begun
         writes.start_fire(self.db, *fire[:2], self.leader, late=late)
-        problems = self._run_pairs(section, fire)
+        allowed, ended = self.allowance(), self._run_pairs(section, fire)
+        problems = [f"{done.pair}: {done.problem}" for done in ended if done.problem]
         if problems and self.stopping():
             return writes.give_back(self.db, *fire[:2], self.leader)
+        if any(done.waits for done in ended):
+            return self._hold(fire, ended, allowed)
         state: writes.Closed = "failed" if problems else "done"
         writes.finish_fire(self.db, *fire[:2], state, _summed_up(problems), self.leader)
 
-    def _run_pairs(self, section: ScheduleSection, fire: DueRow) -> list[str]:
-        """What went wrong, a line each."""
+    def _hold(self, fire: DueRow, ended: Sequence[Done], allowed: Allowance) -> None:
+        """The day's money is not enough for all of it: what is missing waits, and holds up no other."""
+        begun = any(done.outcome for done in ended)
+        reason = next(f"{done.pair}: {done.problem}" for done in ended if done.waits)
+        self._waiting.add(fire._replace(begun=begun), allowed)
+        writes.hold_fire(self.db, *fire[:2], reason, self.leader, begun=begun)
+
+    def _run_pairs(self, section: ScheduleSection, fire: DueRow) -> list[Done]:
         how = calibrate if section.kind == "calibration" else run_pair
-        asked, run_ids, problems = asked_of(section, fire), list[int](), list[str]()
+        asked, run_ids, ended = asked_of(section, fire), list[int](), list[Done]()
         begun = self._begun(fire, asked)
         for pair in scheduled_pairs(self.settings(), section):
             done = self._run_pair(pair, asked, how, begun.get(pair))
             if done.outcome:
                 run_ids.append(done.outcome.run_id)
                 writes.note_runs(self.db, *fire[:2], run_ids, self.leader)
-            if done.problem:
-                problems.append(f"{pair}: {done.problem}")
-        return problems
+            ended.append(done)
+        return ended
 
     def _run_pair(self, pair: Pair, asked: Asked, how: How, begun: RunRow | None) -> Done:
         """A run that has ended counts, and what a person cancelled stays so."""
@@ -174,10 +204,10 @@ def _alike(fire: DueRow) -> tuple[str, bool]:
 
 
 def _passed_over(
-    section: ScheduleSection, fire: DueRow, now: datetime, at_work: Collection[str]
+    section: ScheduleSection, fire: DueRow, now: datetime, at_work: Mapping[str, str]
 ) -> PassedOver | None:
-    if fire.schedule in at_work:
-        return PassedOver("skipped", AT_WORK)
+    if busy := at_work.get(fire.schedule):
+        return PassedOver("skipped", busy)
     if over := _after_window(section, fire, now):
         return over
     if section.catch_up == "none" and now > fire.due + GRACE:

@@ -40,8 +40,8 @@ def run(
 ) -> RunOutcome:
     """Run the plan, or what is missing of the interrupted run `resume`; its control with it. `stop` is this
     run's alone, and interrupts it within 10 s. Raises `InstanceBusy` while another run has the backend or its
-    control, `Stopped` when it was stopped before it began, `OverBudget` when the day's money is not enough,
-    `StoreError` when the record refuses."""
+    control, `Stopped` when it was stopped before it began, `OverBudget` when the day's money is not enough
+    and `NeverWithinBudget` when no day's would be, `StoreError` when the record refuses."""
     plans, stop = [plan, *beside(plan)], stop or threading.Event()
     stops = [stop, *(StopBeside(stop) for _ in plans[1:])]
     with ExitStack() as held:
@@ -78,7 +78,7 @@ class _Run:
         self.own, self.arms, self.on_progress = arms[0], list(arms), on_progress
 
     def run(self, resume: int | None) -> RunOutcome:
-        refuse_beyond(self.own.db, [arm.plan for arm in self.arms])
+        refuse_beyond(self.own.db, [arm.plan for arm in self.arms], resume)
         self._prepare()
         self._open() if resume is None else self._reopen(resume)
         for arm in self.arms:
@@ -172,7 +172,7 @@ class _Run:
             if job.arm is self.own:
                 raise
             self._leave(job.arm, "interrupted", job.arm.lease.reason)
-        if why := overrun(self.own.db, self.own.plan):
+        if why := overrun(self.own.db, self.own.plan, [arm.run_id for arm in self.arms]):
             self.own.lease.reason = why
             self.own.lease.stop.set()
 

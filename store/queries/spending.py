@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import date
 
 import sqlalchemy as sa
@@ -10,9 +11,11 @@ from store import models as m
 from store.database import Database
 
 
-def spent_on(db: Database, day: date) -> float:
-    """USD that all runs spent on a day in UTC."""
+def spent_on(db: Database, day: date, run_ids: Collection[int] | None = None) -> float:
+    """USD that all runs, or these, spent on a day in UTC."""
     query = sa.select(sa.func.sum(m.spent.c.money)).where(m.spent.c.day == day.isoformat())
+    if run_ids is not None:
+        query = query.where(m.spent.c.run_id.in_(run_ids))
     with db.read() as connection:
         return float(connection.execute(query).scalar() or 0.0)
 

@@ -122,6 +122,16 @@ def give_back(db: Database, schedule: str, scheduled_for: datetime, leader: int)
         _write(connection, schedule, scheduled_for, leader, state="expected", token=None, claimed_at=None)
 
 
+def hold_fire(
+    db: Database, schedule: str, scheduled_for: datetime, reason: str, leader: int, *, begun: bool
+) -> None:
+    """Say why a claimed fire waits, after some of its runs or, where it has not `begun`, before all of them.
+    Raises `Deposed`."""
+    why: dict[str, object] = {"reason": redacted(reason)}
+    with db.write() as connection:
+        _write(connection, schedule, scheduled_for, leader, **why if begun else {**why, "started_at": None})
+
+
 def note_runs(
     db: Database, schedule: str, scheduled_for: datetime, run_ids: Sequence[int], leader: int
 ) -> None:

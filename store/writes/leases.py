@@ -17,8 +17,8 @@ class Deposed(StoreError):
 
 
 def refuse_deposed(connection: Connection, leader: int | None) -> None:
-    """Raises `Deposed` unless `leader` is the token of the leader's lease, where there ever was a leader; None
-    is of no collector, and passes."""
+    """Raises `Deposed` unless `leader` is the token of the leader's lease, where there was one ever. None
+    is no collector, and passes."""
     if leader is None:
         return
     token = sa.select(m.lease.c.token).where(m.lease.c.name == m.LEADER_LEASE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -57,15 +57,29 @@ def add_request(db: Database, kind: str, payload: Mapping[str, Any], author: str
         return insert(connection, m.request, created_at=now(), **row)
 
 
-def claim_request(db: Database, leader: int = 0) -> RequestRow | None:
-    """Take the oldest queued request, or None. No two callers get the same one. `leader`: the fencing token
-    of the collector that asks. Raises `Deposed` once another leads."""
-    oldest = sa.select(sa.func.min(m.request.c.id)).where(m.request.c.state == "queued").scalar_subquery()
+def claim_request(db: Database, leader: int = 0, passing_over: Collection[int] = ()) -> RequestRow | None:
+    """Take the oldest queued request but those passed over, or None. No two callers get the same one.
+    `leader`: the fencing token of the collector that asks. Raises `Deposed` once another leads."""
+    waiting = sa.and_(m.request.c.state == "queued", m.request.c.id.not_in(passing_over))
+    oldest = sa.select(sa.func.min(m.request.c.id)).where(waiting).scalar_subquery()
     claim = m.request.update().where(m.request.c.id == oldest, m.request.c.state == "queued")
     with db.write() as connection:
         refuse_deposed(connection, leader)
-        row = connection.execute(claim.values(state="claimed", claimed_at=now()).returning(m.request)).first()
+        taken = claim.values(state="claimed", claimed_at=now(), error=None)
+        row = connection.execute(taken.returning(m.request)).first()
         return None if row is None else RequestRow(*row)
+
+
+def put_back_request(
+    db: Database, request_id: int, run_ids: Sequence[int], reason: str, leader: int = 0
+) -> None:
+    """Queue a claimed request again, with the runs that it has begun and why it waits, until it is claimed
+    anew. Raises `Deposed` once another collector than `leader` leads."""
+    values = {"state": "queued", "run_ids": list(run_ids), "error": redacted(reason), "claimed_at": None}
+    claimed = m.request.update().where(m.request.c.id == request_id, m.request.c.state == "claimed")
+    with db.write() as connection:
+        refuse_deposed(connection, leader)
+        connection.execute(claimed.values(**values))
 
 
 def finish_request(
@@ -82,9 +96,13 @@ def finish_request(
             raise StoreError(f"request {request_id} is not claimed, so it cannot be finished")
 
 
-def record_schedule(db: Database, name: str, next_fire: datetime | None, enabled: bool) -> None:
-    """Say when a schedule fires next; its last fire stays."""
+def record_schedule(
+    db: Database, name: str, next_fire: datetime | None, enabled: bool, *, leader: int | None = None
+) -> None:
+    """Say when a schedule fires next; its last fire stays. Raises `Deposed` once another than `leader`
+    leads."""
     values = {"next_fire": next_fire, "enabled": enabled}
     state = upsert(m.schedule_state).values(name=name, **values)
     with db.write() as connection:
+        refuse_deposed(connection, leader)
         connection.execute(state.on_conflict_do_update(index_elements=["name"], set_=values))
