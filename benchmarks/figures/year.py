@@ -8,7 +8,6 @@ the last night of each series, and stands for all nights before.
 
 from __future__ import annotations
 
-import json
 import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -327,7 +326,7 @@ def _fires(connection: sa.Connection, dates: Sequence[datetime]) -> Iterator[dic
     for run_id, at in connection.execute(sa.select(m.run.c.id, m.run.c.started_at)):
         ids.setdefault(at.date().isoformat(), []).append(run_id)
     for at in dates:
-        done = {name: at for name in ("scheduled_for", "due", "claimed_at", "started_at")}
+        done = dict.fromkeys(("scheduled_for", "due", "claimed_at", "started_at"), at)
         yield {
             **done, "schedule": "nightly", "state": "done", "token": 1, "run_ids": ids[at.date().isoformat()],
             "finished_at": at + timedelta(hours=1, minutes=10), "reason": None,
