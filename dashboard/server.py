@@ -14,18 +14,31 @@ from pathlib import Path
 from typing import Any
 
 import streamlit as st
+import streamlit.logger
+import uvicorn.config
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 
 from dashboard.api import Marks, Run, Runs, Unknown
 from dashboard.healthz import Health
 from dashboard.machines import broken
 from dashboard.metrics import Metrics
+from store import logs
 from store.errors import StoreError
-from store.settings import SettingsError
+from store.sections import LogSection
+from store.settings import SettingsError, load_settings
 
 HERE = Path(__file__).parent
+LOG = logs.get("dashboard")
+
+
+def _logged(request: Request, error: Exception) -> Response:
+    LOG.error("a call could not be answered", path=request.url.path, reason=str(error))
+    return broken(request, error)
+
 
 app = st.App(
     HERE / "app.py",
@@ -39,7 +52,7 @@ app = st.App(
         Route("/api/{path:path}", Unknown),
     ],
     middleware=[Middleware(GZipMiddleware, minimum_size=1024)],
-    exception_handlers={StoreError: broken, SettingsError: broken},
+    exception_handlers={StoreError: _logged, SettingsError: _logged},
 )
 
 
@@ -61,8 +74,27 @@ def _dotted(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def main(host: str = "127.0.0.1", port: int = 8501) -> None:
-    """Serve until TERM or INT."""
-    app.run(config=config(host, port))
+    """Serve until TERM or INT; nothing but entries of the log is printed."""
+    logs.begin(_log_section())
+    _take_loggers_over()
+    with logs.alone():
+        app.run(config=config(host, port))
+
+
+def _log_section() -> LogSection:
+    """A broken configuration keeps no page from saying so."""
+    try:
+        return load_settings().log
+    except SettingsError:
+        return LogSection()
+
+
+def _take_loggers_over() -> None:
+    """Streamlit gives each of its loggers a handler, some not before a page needs them, and uvicorn does so
+    when it starts."""
+    streamlit.logger.setup_formatter = logs.adopt
+    streamlit.logger.update_formatter()
+    uvicorn.config.LOGGING_CONFIG["loggers"] = {}
 
 
 def _arguments() -> argparse.Namespace:
