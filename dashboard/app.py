@@ -34,7 +34,7 @@ def main() -> None:
         navigation.follow()
     with content:
         try:
-            data.database()
+            data.database().check()
             page.run()
         except (StoreError, SettingsError) as error:
             parts.broken(error)

@@ -10,6 +10,7 @@ import streamlit as st
 from dashboard import addresses
 from store import queries
 from store.database import Database, open_database
+from store.errors import RecordGone, RecordReplaced
 from store.settings import Settings, load_settings
 
 Args = ParamSpec("Args")
@@ -34,21 +35,38 @@ def forget() -> None:
     """Read configuration and record anew with the next page view."""
     settings.clear()
     database.clear()
+    _version.clear()  # what is kept of one record is no answer about another
+    _cached.clear()
+
+
+def let_go(error: Exception) -> None:
+    """Read all of it anew after an error. A record that is gone is held on to, or an empty one would be made
+    in its place."""
+    if not isinstance(error, RecordGone):
+        forget()
 
 
 def ask(
     question: Callable[Concatenate[Database, Args], Answer], *args: Args.args, **kwargs: Args.kwargs
 ) -> Answer:
     """A question of `store.queries`, asked once for each state of the record: `data.ask(queries.suites)`."""
-    answer: Answer = _cached(_version(), question.__name__, args, kwargs)
-    return answer
+    return _or_frame(lambda: _cached(_version(), question.__name__, args, kwargs))
 
 
 def now(
     question: Callable[Concatenate[Database, Args], Answer], *args: Args.args, **kwargs: Args.kwargs
 ) -> Answer:
     """The same without a cache, for what changes by the second: progress, requests, heartbeats."""
-    return question(database(), *args, **kwargs)
+    return _or_frame(lambda: question(database(), *args, **kwargs))
+
+
+def _or_frame(answer: Callable[[], Answer]) -> Answer:
+    """A record that is not there any more is told by the frame of the page, also where a part of the page
+    draws itself again."""
+    try:
+        return answer()
+    except (RecordGone, RecordReplaced):
+        st.rerun()
 
 
 @st.cache_data(ttl=2, max_entries=1, show_spinner=False)

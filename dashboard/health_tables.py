@@ -178,7 +178,7 @@ def leases_frame(leases: Sequence[LeaseRow], beats: Sequence[HeartbeatRow], cloc
 
 
 def _beat(beat: HeartbeatRow, clock: datetime) -> dict[str, Any]:
-    alive = health_words.is_alive((clock - beat.at).total_seconds())
+    alive = health_words.is_alive(health_words.age(beat, clock))
     return {
         "what": f"heartbeat of {beat.name}",
         "state": ["alive" if alive else "silent"],

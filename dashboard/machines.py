@@ -3,6 +3,8 @@ went wrong."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Collection
 from datetime import UTC, datetime
 from functools import lru_cache
 
@@ -12,13 +14,42 @@ from starlette.responses import JSONResponse, Response
 
 from store import health_words, queries
 from store.database import Database, open_database
-from store.settings import Settings, load_settings
+from store.errors import RecordReplaced
+from store.settings import Settings, SettingsError, load_settings
+
+FRESH_S = 1.0
+"""How old what was read of the configuration may be, so that a token that is exchanged counts at once."""
 
 
-@lru_cache(maxsize=1)
+class _Fresh:
+    """The configuration, read anew when it is no longer fresh."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        self._kept: Settings | None = None
+        self._until = 0.0
+
+    def settings(self) -> Settings:
+        now = time.monotonic()
+        if self._kept is None or now >= self._until:
+            self._until = now + FRESH_S
+            try:
+                self._kept = load_settings()
+            except SettingsError:
+                if self._kept is None:
+                    raise
+        return self._kept
+
+
+_fresh = _Fresh()
+
+
 def settings() -> Settings:
-    """As they were when first asked for. A failure is not kept."""
-    return load_settings()
+    """What is configured. While that is broken, the former stays in force; raises `SettingsError` where there
+    is none."""
+    return _fresh.settings()
 
 
 @lru_cache(maxsize=1)
@@ -32,7 +63,14 @@ def forget() -> None:
     if database.cache_info().currsize:
         database().close()
     database.cache_clear()
-    settings.cache_clear()
+    _fresh.forget()
+
+
+def let_go(error: Exception) -> None:
+    """Open what stands in the record's place when next asked. A record that is gone is held on to, or an
+    empty one would be made in its place."""
+    if isinstance(error, RecordReplaced):
+        forget()
 
 
 class Resource(HTTPEndpoint):
@@ -49,8 +87,18 @@ def wrong(field: str, problem: str) -> Response:
     return JSONResponse({"error": f"{field}: {problem}", "field": field}, 400)
 
 
+def unknown_parameter(request: Request, known: Collection[str]) -> Response | None:
+    """400 where the address asks for something by a name that is not known: a misspelt filter would seem to
+    have worked."""
+    for name in request.query_params:
+        if name not in known:
+            return wrong(name[:100], f"unknown parameter; known: {', '.join(known)}")
+    return None
+
+
 def broken(request: Request, error: Exception) -> Response:
     """Record or configuration cannot be read: says so to machines as the pages do to people."""
+    let_go(error)
     return JSONResponse({"error": str(error)}, 503)
 
 

@@ -170,7 +170,7 @@ def card(label: str, value: str, *notes: str) -> None:
 
 def broken(error: Exception) -> None:
     """The record or the configuration cannot be read: what is wrong, and what to do."""
-    data.forget()
+    data.let_go(error)
     title("memtrend cannot read its record", None)
     with st.container(border=True, width=720):
         st.badge(

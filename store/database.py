@@ -17,23 +17,18 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from store.dialects import dialect_of
-from store.dialects.base import BUSY_SECONDS
 from store.dialects.sql import NOW, insert_rows, is_double, upsert
-from store.dialects.sqlite import error_code, reason
 from store.errors import DatabaseError
 
 __all__ = [
-    "BUSY_SECONDS",
     "MIGRATIONS",
     "NOW",
     "REVISIONS",
     "Database",
     "DatabaseError",
-    "error_code",
     "insert_rows",
     "is_double",
     "open_database",
-    "reason",
     "upsert",
 ]
 
@@ -62,6 +57,10 @@ class Database:
         """What keeps the record, and its version: `SQLite 3.46.1`, `PostgreSQL 16.4`."""
         with self.read() as connection:
             return self.dialect.server(connection)
+
+    def check(self) -> None:
+        """Whether it is still the record that was opened. Raises `RecordGone` and `RecordReplaced`."""
+        self.dialect.check()
 
     def trouble(self) -> str | None:
         """What keeps the record from being written, with what to do next, as far as it shows without a

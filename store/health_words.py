@@ -39,7 +39,8 @@ class Pulse(NamedTuple):
     """What the title of Health is made of. `age`: seconds since the collector last said that it lives, None
     for never; `alive`: whether that is recent; `scheduled`: whether anything is; `missed`: fire times of the
     last week without a run, in the viewer's zone; `broken`: of `closed` runs of the last 24 hours, those that
-    do not count; `configuration`: whether what is configured now could not be taken over."""
+    do not count; `configuration`: whether what is configured now could not be taken over;
+    `unwritable`: whether nothing can be recorded."""
 
     age: float | None
     alive: bool
@@ -48,12 +49,19 @@ class Pulse(NamedTuple):
     broken: int = 0
     closed: int = 0
     configuration: bool = False
+    unwritable: bool = False
 
 
 def silence(beats: Iterable[HeartbeatRow], now: datetime) -> float | None:
-    """Seconds since the collector last said that it lives; None when it never did."""
-    ages = [(now - beat.at).total_seconds() for beat in beats if beat.name == COLLECTOR]
-    return max(min(ages), 0.0) if ages else None
+    """Seconds since the collector last said that it lives; None when it never did. What it said in the
+    future was before a clock was set back, and as far from now as that: whoever lives says so again."""
+    ages = [age(beat, now) for beat in beats if beat.name == COLLECTOR]
+    return min(ages) if ages else None
+
+
+def age(beat: HeartbeatRow, now: datetime) -> float:
+    """Seconds between a heartbeat and now, never negative."""
+    return abs((now - beat.at).total_seconds())
 
 
 def is_alive(silent: float | None) -> TypeGuard[float]:
@@ -63,12 +71,22 @@ def is_alive(silent: float | None) -> TypeGuard[float]:
 
 def health_title(pulse: Pulse, now: datetime) -> str:
     """What is wrong with the monitor, the worst first; else that all ran."""
-    wrong = [*_dead(pulse), *_missed(pulse.missed, now), *_broken(pulse), *_configuration(pulse)]
+    wrong = [
+        *_unwritable(pulse),
+        *_dead(pulse),
+        *_missed(pulse.missed, now),
+        *_broken(pulse),
+        *_configuration(pulse),
+    ]
     if wrong:
         return "; ".join([wrong[0], *(text[0].lower() + text[1:] for text in wrong[1:])])
     assert pulse.age is not None
     kept = "Everything ran" if pulse.scheduled else "Nothing is scheduled"
     return f"{kept}; the last collector heartbeat is {words.duration(pulse.age)} old"
+
+
+def _unwritable(pulse: Pulse) -> list[str]:
+    return ["The record cannot be written: nothing is kept"] if pulse.unwritable else []
 
 
 def _dead(pulse: Pulse) -> list[str]:

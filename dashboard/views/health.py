@@ -55,9 +55,11 @@ def _pulses() -> None:
     """The title and the cards, drawn again by themselves: that a collector died shows without a reload."""
     beats, clock = _beats(), data.now(queries.clock)
     closed = _closed()
-    refused = _refused(beats)
-    pulse = _pulse(beats, clock, closed, bool(refused))
+    refused, trouble = _refused(beats), data.database().trouble()
+    pulse = _pulse(beats, clock, closed, bool(refused))._replace(unwritable=bool(trouble))
     parts.title(health_words.health_title(pulse, parts.now()), parts.newest(closed) or _last_run())
+    if trouble:
+        _how(trouble, "memtrend doctor")
     if not pulse.alive:
         _how("A collector runs what is scheduled. Start one, and leave it running:", "memtrend collect")
     if refused:
@@ -88,7 +90,7 @@ def _last_run() -> datetime | None:
 def _pulse(
     beats: Sequence[HeartbeatRow], clock: datetime, closed: Sequence[queries.RunRow], refused: bool
 ) -> Pulse:
-    age = max((clock - beats[0].at).total_seconds(), 0.0) if beats else None
+    age = min((health_words.age(beat, clock) for beat in beats), default=None)
     week = parts.now() - health_words.WEEK
     missed = [fire for fire in _fires() if fire.state == "missed" and fire.scheduled_for >= week]
     return Pulse(

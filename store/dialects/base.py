@@ -62,6 +62,10 @@ class Dialect(ABC):
     def size(self, connection: Connection) -> int:
         """Bytes that the record takes."""
 
+    @abstractmethod
+    def check(self) -> None:
+        """Raises `RecordGone` and `RecordReplaced` where the record is not what was opened any more."""
+
     def trouble(self) -> str | None:
         """What keeps the record from being written, with what to do next, as far as it shows without a
         write; None where nothing does."""

@@ -1,5 +1,5 @@
-"""Where the file of a record lies: whether it is still the one that was opened, whether it can be written, and
-on what kind of file system it is."""
+"""Where the file of a record lies: whether it is still the one that was opened, whether it can be written,
+and on what kind of file system it is."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 import shutil
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from store.errors import RecordGone, RecordReplaced
 
@@ -16,11 +17,11 @@ FULL_BYTES = 16_000_000
 
 MOUNTS = Path("/proc/self/mountinfo")
 
-NETWORK = frozenset(
-    "9p afs beegfs ceph cifs coda davfs fhgfs glusterfs gpfs lustre ncpfs nfs nfs4 orangefs smb3 smbfs "
-    "fuse.ceph fuse.davfs fuse.gcsfuse fuse.glusterfs fuse.juicefs fuse.rclone fuse.s3fs fuse.smbnetfs "
-    "fuse.sshfs".split()
-)
+NETWORK = frozenset({
+    "9p", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "fhgfs", "glusterfs", "gpfs", "lustre",
+    "ncpfs", "nfs", "nfs4", "orangefs", "smb3", "smbfs", "fuse.ceph", "fuse.davfs", "fuse.gcsfuse",
+    "fuse.glusterfs", "fuse.juicefs", "fuse.rclone", "fuse.s3fs", "fuse.smbnetfs", "fuse.sshfs",
+})  # fmt: skip
 """Kinds of file systems, as the kernel calls them, whose files other machines may have open as well."""
 
 
@@ -42,12 +43,12 @@ class Place:
             return
         if there is None:
             raise RecordGone(
-                f"{self.path} is gone: it was removed or moved while it was in use, and nothing is written until "
-                "it is back; put it back, or stop everything that uses it, then: memtrend restore BACKUP"
+                f"{self.path} is gone: it was removed or moved while it was in use, and nothing is written "
+                "until it is back; put it back, or stop everything that uses it, then: memtrend restore BACKUP"
             )
         raise RecordReplaced(
-            f"{self.path} was replaced by another file while it was in use, and nothing is written to either; "
-            "start again what used it (and put a backup in its place only with memtrend restore)"
+            f"{self.path} was replaced by another file while it was in use, and nothing is written to "
+            "either; start again what used it (and put a backup in its place only with memtrend restore)"
         )
 
     def is_writable(self) -> bool:
@@ -73,7 +74,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def network_file_system(path: Path, mounts: str | None = None) -> str | None:
-    """The kind of the file system that holds `path` where it is one that machines share, as `nfs4`; else None.
+    """The kind of file system that holds `path` where it is one that machines share, as `nfs4`; else None.
 
     mounts: what the kernel says is mounted, as in /proc/self/mountinfo; without one (not on Linux) nobody can
     tell."""
@@ -82,16 +83,23 @@ def network_file_system(path: Path, mounts: str | None = None) -> str | None:
             mounts = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
         except OSError:
             return None
-    where, kind = path.resolve(), ""
-    longest = -1
-    for line in mounts.splitlines():
-        before, _, after = line.partition(" - ")
-        point = Path(_plain(before.split(" ")[4]))
-        if (
-            where.is_relative_to(point) and len(point.parts) >= longest
-        ):  # of two on one point the later is on top
-            longest, kind = len(point.parts), after.split(" ")[0]
+    where = path.resolve()
+    over = [mount for mount in map(_mount, mounts.splitlines()) if where.is_relative_to(mount.point)]
+    # The deepest, and of several on one point the last, which hides the others.
+    kind = (
+        max(enumerate(over), key=lambda found: (len(found[1].point.parts), found[0]))[1].kind if over else ""
+    )
     return kind if kind in NETWORK else None
+
+
+class _Mount(NamedTuple):
+    point: Path
+    kind: str
+
+
+def _mount(line: str) -> _Mount:
+    before, _, after = line.partition(" - ")
+    return _Mount(Path(_plain(before.split(" ")[4])), after.split(" ")[0])
 
 
 def _plain(field: str) -> str:

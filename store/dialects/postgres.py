@@ -6,6 +6,7 @@ written before. Nothing has to be tried again, and no two writers can wait for e
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -27,6 +28,7 @@ IDLE_SECONDS = 60.0
 """A transaction that says nothing for so long is ended by the server: whoever began it is gone."""
 
 CONNECT_SECONDS = 10
+RETRY_SECONDS = 0.1
 
 
 class Postgres(Dialect):
@@ -40,7 +42,7 @@ class Postgres(Dialect):
 
     @property
     def url_public(self) -> str:
-        shown = {name: _HIDDEN if "password" in name else value for name, value in self.url.query.items()}
+        shown = {name: value if name in _SHOWN else _HIDDEN for name, value in self.url.query.items()}
         public = self.url.set(drivername="postgresql", query=shown)
         return public.render_as_string(hide_password=True)
 
@@ -69,6 +71,7 @@ class Postgres(Dialect):
             pool_pre_ping=True,  # the server may have been restarted since
             connect_args={"connect_timeout": CONNECT_SECONDS, "application_name": "memtrend"},
         )
+        sa.event.listen(engine, "do_connect", _Patient().connect)
         sa.event.listen(engine, "connect", _on_connect)
         sa.event.listen(engine, "before_cursor_execute", _before_execute, retval=True)
         return hook(engine, self)
@@ -97,6 +100,9 @@ class Postgres(Dialect):
     def before_close(self, engine: Engine) -> None:
         """Nothing."""
 
+    def check(self) -> None:
+        """A connection is to a database by its name: it cannot be another one meanwhile."""
+
     def server(self, connection: Connection) -> str:
         return f"PostgreSQL {connection.exec_driver_sql('SHOW server_version').scalar_one()}"
 
@@ -108,7 +114,7 @@ class Postgres(Dialect):
 
     def own_reason(self, error: Exception) -> str:
         state = getattr(error, "sqlstate", None) or ""
-        told = _REASONS.get(state) or _REASONS.get(state[:2])
+        told = next((_REASONS[state[:n]] for n in (5, 3, 2) if state[:n] in _REASONS), None)
         if told:
             return told.format(seconds=base.BUSY_SECONDS)
         first = " ".join(str(error).split("\n")[:1])
@@ -118,12 +124,38 @@ class Postgres(Dialect):
 
 
 _HIDDEN = "***"
+_SHOWN = frozenset({
+    "application_name", "channel_binding", "client_encoding", "connect_timeout", "dbname", "gssencmode", "host",
+    "hostaddr", "keepalives", "options", "passfile", "port", "service", "sslcert", "sslcrl", "sslkey", "sslmode",
+    "sslrootcert", "target_session_attrs", "user",
+})  # fmt: skip
+"""Parameters of a connection that hold no secret; a password under a misspelt one is hidden like any other."""
 
 _SORTED_OTHERWISE = sa.text(
     "SELECT table_name, column_name FROM information_schema.columns "
     "WHERE table_schema = current_schema() AND data_type IN ('text', 'character varying') "
     "AND table_name <> 'alembic_version' AND collation_name IS DISTINCT FROM 'C'"
 )
+
+
+class _Patient:
+    """Connects. A server that was there before and is not now is being restarted, and waited for as long as a
+    lock would be; one that never was is a wrong URL, which is told at once."""
+
+    def __init__(self) -> None:
+        self._was_there = False
+
+    def connect(self, dialect: sa.Dialect, _record: object, arguments: Any, options: Any) -> Any:
+        deadline = time.monotonic() + (base.BUSY_SECONDS if self._was_there else 0)
+        while True:
+            try:
+                made = dialect.connect(*arguments, **options)
+                self._was_there = True
+                return made
+            except dialect.loaded_dbapi.OperationalError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(RETRY_SECONDS)
 
 
 def _on_connect(connection: psycopg.Connection[Any], _record: object) -> None:
@@ -158,11 +190,14 @@ _REASONS = {
     "find it in pg_stat_activity (application_name memtrend), then do it again",
     "28": "the server refuses this user; check the user and the password in database.url",
     "3D000": "the server has no database of that name; make it with createdb",
-    "42501": "this user may not; make it the owner of the database",
+    "42501": "this user may not; make it the owner of the database, or of a schema of its own that the URL "
+    "names: ?options=-csearch_path%3DSCHEMA",
+    "3F000": "the server has no schema of the name that search_path gives; make it with CREATE SCHEMA",
     "25006": "it is read-only, a stand-by perhaps; name the primary in database.url",
     "53100": "no space left on the server's disk; free some, then do it again "
     "(what was stored before is intact)",
     "53300": "the server has no connection left; raise its max_connections, or close others",
+    "57014": "the server ended it, by the statement_timeout of this user perhaps; raise that, then do it again",
     "57P": "the server is stopping or starting; do it again when it runs",
     "22003": "a number is larger than the record holds; no id is",
     "25P03": "it said nothing for too long within one transaction, and the server ended it; do it again",

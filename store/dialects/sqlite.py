@@ -96,9 +96,12 @@ class Sqlite(Dialect):
         free = self.place.free() if error_code(error) in ("FULL", "IOERR") else None
         return reason(error) if free is None else f"{reason(error)}; {free / 1e6:,.0f} MB are free there"
 
+    def check(self) -> None:
+        self.place.check()
+
     def trouble(self) -> str | None:
         try:
-            self.place.check()
+            self.check()
         except DatabaseError as error:
             return str(error)
         if not self.place.is_writable():
