@@ -10,6 +10,7 @@ import stamina
 from collectors import cli
 from store.database import open_database
 from store.settings import CONFIG_VARIABLE
+from tests.collectors import collecting
 from tests.collectors.playground import CONFIG, LINES, project
 
 
@@ -60,3 +61,24 @@ def ask(monkeypatch, capsys):
         return subprocess.CompletedProcess(arguments, code, *capsys.readouterr())
 
     return call
+
+
+# A collector, in a folder of its own
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A folder with a configuration: suite `mine` of three cases, backend `floor`, the schedule `nightly`."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "memtrend.toml").write_text(collecting.CONFIG.format(backend="floor", type="everything"))
+    collecting.write_suite(tmp_path, 3)
+    return tmp_path
+
+
+@pytest.fixture
+def slow_home(home):
+    """The same over a backend that takes its time for each of 40 cases."""
+    (home / "memtrend.toml").write_text(collecting.CONFIG.format(backend="slow", type="sluggish:Slow"))
+    (home / "sluggish.py").write_text(collecting.SLOW)
+    collecting.write_suite(home, 40)
+    return home

@@ -1,0 +1,107 @@
+"""A collector that is stopped: what it had is kept, what waited is answered or left to the next."""
+
+import signal
+from datetime import UTC, datetime
+
+import pytest
+import sqlalchemy as sa
+
+from collectors.collector import _level
+from collectors.configured import configured
+from collectors.pairs import Done, Pair
+from collectors.plans import RunOutcome
+from collectors.process import Stop
+from collectors.runs import interrupted as interrupted_runs
+from collectors.runs import run_all
+from store import models as m
+from store import queries
+from tests.collectors.collecting import Process, Running, answered, ask, ended, until
+
+WEEKLY = """[schedules.weekly]
+cron = "0 4 * * sun"
+suites = ["mine"]
+"""
+
+
+def test_a_fire_that_a_stop_cuts_short_is_told(slow_home, db, monkeypatch):
+    """What a stop interrupts is an invalid fire with its run; what had not begun is left to the next."""
+    monkeypatch.syspath_prepend(slow_home)
+    file = slow_home / "memtrend.toml"
+    file.write_text(file.read_text().replace("[limits]", WEEKLY + "[limits]"))
+    with Running(db) as running:
+        running.fire("nightly")
+        until(lambda: queries.progress(db), "the first is under way")
+        second = running.fire("weekly")
+        until(lambda: not queries.due_fires(db, datetime.now(UTC)), "the second is taken")
+    (fire,) = ended(db, "nightly")
+    (run,) = queries.runs(db)
+    assert (fire.state, fire.run_ids, run.status) == ("invalid", (run.id,), "interrupted")
+    assert [row[:2] for row in queries.due_fires(db, datetime.now(UTC))] == [("weekly", second)]
+
+
+def test_what_waits_when_the_collector_stops_is_answered(slow_home, db, monkeypatch):
+    """A claimed request whose turn never came says so, instead of waiting for ever."""
+    monkeypatch.syspath_prepend(slow_home)
+    with Running(db):
+        ask(db, suite="mine", backend="slow")
+        waiting = ask(db, suite="mine", backend="slow")
+        until(lambda: len(queries.requests(db, ["claimed"])) == 2, "both are claimed")
+        until(lambda: queries.progress(db), "the first is under way")
+    row = answered(db, waiting)
+    assert (row.state, row.run_ids) == ("failed", [])
+    assert "ask for it again" in row.error
+
+
+def test_term_checkpoints_and_resume_finishes(slow_home, db, monkeypatch):
+    """A run that TERM interrupts keeps what it had, and resuming it loses and doubles nothing."""
+    process = Process(slow_home, "collect")
+    with process as collector:
+        request = ask(db, suite="mine", backend="slow")
+        row = until(lambda: [r for r in queries.progress(db) if r.cases_done >= 3], "three cases are done")[0]
+        collector.send_signal(signal.SIGTERM)
+        assert collector.wait(timeout=10) == 0
+    assert process.said.read_text() == ""
+    kept = results(db, row.id)
+    interrupted = queries.run(db, row.id)
+    assert interrupted.status == "interrupted"
+    assert 3 <= len(kept) < 40
+    assert answered(db, request).run_ids == [row.id]
+
+    monkeypatch.setenv("SLOW_S", "0")
+    (resumed,) = run_all(db, interrupted_runs(db, configured(), [row.id]), Stop())
+    assert resumed.problem is None
+    after = results(db, row.id)
+    assert queries.run(db, row.id).status == "whole"
+    assert sorted(name for name, _ in after) == sorted(f"door-{number}" for number in range(40))
+    assert set(kept) <= set(after)
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "level"),
+    [
+        ("interrupted", "stopped", "info"),
+        ("interrupted", "cancelled", "info"),
+        ("interrupted", "the lease was lost", "warning"),
+        ("invalid", "5 of 5 answers were errors", "error"),
+    ],
+)
+def test_a_stop_is_no_problem(status, reason, level):
+    """A run that a person stopped is told among the events, and is none of the problems that pages count."""
+    assert _level(Done(Pair("mine", "slow"), RunOutcome(1, status, reason), reason)) == level
+
+
+def test_a_backend_that_hangs_does_not_hold_the_collector(slow_home, db):
+    """A call that does not come back is left behind: the collector is gone within 10 s, its run resumable."""
+    with Process(slow_home, "collect", SLOW_S="600") as collector:
+        ask(db, suite="mine", backend="slow")
+        row = until(lambda: queries.progress(db), "the run is under way")[0]
+        collector.send_signal(signal.SIGTERM)
+        assert collector.wait(timeout=10) == 0
+    assert queries.run(db, row.id).status == "interrupted"
+
+
+def results(db, run_id):
+    """(case, id of its result) of everything stored for a run."""
+    query = sa.select(m.case.c.name, m.case_result.c.id).join(m.case, m.case.c.id == m.case_result.c.case_id)
+    with db.read() as connection:
+        return [tuple(row) for row in connection.execute(query.where(m.case_result.c.run_id == run_id))]

@@ -1,0 +1,94 @@
+"""One collector leads for each database: a second is refused or stands by, and one that was deposed stops."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from collectors import cli
+from collectors.collector import collect
+from collectors.pulse import BEAT_S, NAME, TTL_S, CollectorBusy, Pulse
+from store import models as m
+from store import queries, writes
+from tests.collectors.collecting import WAIT_S, Process, until
+
+
+def test_a_second_collector_is_refused(home, db, monkeypatch, capsys):
+    """While one lives, a second says which process on which host has the database, and exits with 1; ^C ends
+    the first with 130, and its claim with it."""
+    with Process(home, "collect") as first:
+        until(lambda: queries.heartbeats(db), "the first collector beats")
+        monkeypatch.setattr(sys, "argv", ["memtrend", "collect"])
+        with pytest.raises(SystemExit) as second:
+            cli.main()
+        assert first.poll() is None
+        first.send_signal(signal.SIGINT)
+        assert first.wait(timeout=10) == 130
+    assert not any(lease.held for lease in queries.leases(db))
+    assert second.value.code == 1
+    said = capsys.readouterr().err
+    assert f"process {first.pid} on " in said
+    assert "Traceback" not in said
+
+
+def test_a_killed_collector_is_succeeded(home, db, monkeypatch):
+    """The claim of a process that is no more is waited for, not refused."""
+    monkeypatch.setattr("collectors.pulse.RETRY_S", 0.01)
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    writes.acquire_lease(db, NAME, f"{os.uname().nodename}:{gone.pid}", 0.3)
+    with Pulse(db, threading.Event()) as pulse:
+        assert not pulse.lost
+        assert queries.leases(db)[0].owner.endswith(f":{os.getpid()}")
+
+
+def test_a_collector_on_another_host_is_refused(home, db):
+    """Whether a process of another host lives cannot be seen, so its claim holds until it ends by itself."""
+    writes.acquire_lease(db, NAME, "elsewhere:1", 60)
+    with pytest.raises(CollectorBusy, match="process 1 on elsewhere"), Pulse(db, threading.Event()):
+        pass
+
+
+def test_a_stand_by_takes_over(home, db, monkeypatch):
+    """A stand-by waits while another leads, says who that is, and leads once its claim has ended."""
+    monkeypatch.setattr("collectors.pulse.RETRY_S", 0.01)
+    said, old = [], writes.acquire_lease(db, NAME, "elsewhere:1", 60)
+
+    def told_to_wait(text):
+        said.append(text)
+        writes.release_lease(db, NAME, old)
+
+    monkeypatch.setattr("collectors.pulse.say", told_to_wait)
+    with Pulse(db, threading.Event(), stand_by=True) as pulse:
+        assert pulse.token == old + 1
+    assert said == ["standing by: process 1 on elsewhere leads"]
+
+
+def test_a_stand_by_can_be_stopped(home, db, monkeypatch):
+    """A stand-by that is asked to stop has led nothing, and leaves the leader's claim alone."""
+    stop = threading.Event()
+    writes.acquire_lease(db, NAME, "elsewhere:1", 60)
+    monkeypatch.setattr("collectors.pulse.say", lambda text: stop.set())
+    assert collect(stop=stop, stand_by=True) == 0
+    assert [lease.owner for lease in queries.leases(db) if lease.held] == ["elsewhere:1"]
+    assert queries.heartbeats(db) == []
+
+
+def test_a_deposed_collector_stops(home, db, monkeypatch):
+    """A collector that slept too long, and was succeeded meanwhile, notices and stops."""
+    monkeypatch.setattr("collectors.pulse.BEAT_S", 0.01)
+    stop = threading.Event()
+    with Pulse(db, stop) as pulse:
+        with db.write() as connection:
+            connection.execute(m.lease.update().values(token=m.lease.c.token + 1, owner="elsewhere:1"))
+        assert stop.wait(WAIT_S)
+    assert pulse.lost
+    assert "another collector took over" in queries.events(db)[0].message
+
+
+def test_the_claim_outlives_two_lost_beats():
+    """A heartbeat that could not be written twice does not depose its collector."""
+    assert BEAT_S * 3 < TTL_S
