@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import streamlit as st
-import streamlit.logger
-import uvicorn.config
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from dashboard import loggers  # noqa: F401  first, for what it does to Streamlit's
 from dashboard.api import Marks, Run, Runs, Unknown
 from dashboard.healthz import Health
 from dashboard.machines import broken
@@ -76,7 +75,6 @@ def _dotted(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def main(host: str = "127.0.0.1", port: int = 8501) -> None:
     """Serve until TERM or INT; nothing but entries of the log is printed."""
     logs.begin(_log_section())
-    _take_loggers_over()
     with logs.alone():
         app.run(config=config(host, port))
 
@@ -87,14 +85,6 @@ def _log_section() -> LogSection:
         return load_settings().log
     except SettingsError:
         return LogSection()
-
-
-def _take_loggers_over() -> None:
-    """Streamlit gives each of its loggers a handler, some not before a page needs them, and uvicorn does so
-    when it starts."""
-    streamlit.logger.setup_formatter = logs.adopt
-    streamlit.logger.update_formatter()
-    uvicorn.config.LOGGING_CONFIG["loggers"] = {}
 
 
 def _arguments() -> argparse.Namespace:
