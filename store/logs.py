@@ -245,9 +245,9 @@ class _Printed(io.TextIOBase):
     def __init__(self, real: TextIO, name: str) -> None:
         self.real, self._name = real, name
 
-    def write(self, text: str) -> int:
+    def write(self, text: str | bytes) -> int:  # type: ignore[override]
         if text.strip():
-            get("python").debug(PRINTED, stream=self._name, lines=text.strip().count("\n") + 1)
+            get("python").debug(PRINTED, stream=self._name, lines=len(text.strip().splitlines()))
         return len(text)
 
     def writable(self) -> bool:
