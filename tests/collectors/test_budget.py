@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import time_machine
 
-from collectors.budget import OverBudget, spent_today
+from collectors.budget import NeverWithinBudget, OverBudget, spent_today
 from collectors.plans import RunLimits, look_at
 from collectors.runner import run
 from store import queries
@@ -45,11 +45,10 @@ def test_a_run_that_would_exceed_it_waits(db, paid):
         run(paid(1.9 * RUN), db)
     assert queries.count_runs(db) == 1
     (event,) = queries.events(db, levels=["warning"])
-    assert (event.source, "waits" in event.message, "money_per_day" in event.message) == (
-        "budget",
-        True,
-        True,
-    )
+    tomorrow = f"{datetime.now(UTC) + timedelta(days=1):%Y-%m-%d}"
+    assert event.source == "budget"
+    assert event.message.startswith(f"small on mine may not begin before {tomorrow} 00:00 UTC: ")
+    assert "more than limits.money_per_day = 0.08" in event.message
     assert not any(lease.held for lease in queries.leases(db))
     with time_machine.travel(datetime.now(UTC) + timedelta(days=1)):
         assert run(paid(1.9 * RUN), db).status == "whole"
@@ -67,14 +66,40 @@ def test_it_counts_what_is_asked(db, paid, changes):
     """Trials are counted, and a calibration as any other run."""
     run(paid(None), db)
     with pytest.raises(OverBudget):
-        run(paid(1.9 * RUN, **changes), db)
+        run(paid(3.9 * RUN if "trials" in changes else 1.9 * RUN, **changes), db)
 
 
 def test_it_holds_for_a_look(db, paid):
     """A look at a run is not taken over the limit either."""
     first = run(paid(None), db)
+    look = look_at(paid(None), first.run_id)
+    limits = RunLimits(5, money_per_day=(look.trials + 0.9) * RUN)
     with pytest.raises(OverBudget):
-        run(look_at(paid(1.9 * RUN), first.run_id), db)
+        run(replace(look, limits=limits), db)
+
+
+def test_what_no_day_allows_is_no_waiting(db, paid):
+    """A run that alone costs more than a day may is refused for good, and says which limit to raise."""
+    run(paid(None), db)
+    with pytest.raises(NeverWithinBudget, match=r"about 0\.04 USD, more than limits\.money_per_day = 0\.02"):
+        run(paid(0.5 * RUN), db)
+
+
+def test_what_costs_nothing_is_not_held_up(db, tmp_path, paid):
+    """A backend that is known to cost nothing runs, to its end, on a day whose money is spent."""
+    free = plan(suite(tmp_path, cases(4)), "everything", name="free")
+    run(free, db)
+    run(paid(None), db)
+    limits = RunLimits(5, concurrency=1, money_per_day=0.5 * RUN)
+    assert run(replace(free, limits=limits), db).status == "whole"
+
+
+def test_a_run_is_gone_on_with_for_what_is_missing(db, paid):
+    """Of a run that was cut short only the rest has to fit into the day."""
+    cut = run(paid(0.02), db)
+    run(paid(None), db)
+    with time_machine.travel(datetime.now(UTC) + timedelta(days=1)):
+        assert run(paid(0.9 * RUN), db, resume=cut.run_id).status == "whole"
 
 
 def test_a_run_of_unknown_cost_stops(db, paid):
@@ -97,7 +122,10 @@ def test_the_command_line_says_so(tmp_path, folder):
     assert first.returncode == 0, first.stderr
     again = memtrend(folder, "run", "--suite", "small", "--backend", "paid")
     assert (again.returncode, "limits.money_per_day = 0.06" in again.stderr) == (3, True)
-    assert "after midnight UTC" in again.stderr
+    assert "may not begin before " in again.stderr
+    (folder / "memtrend.toml").write_text(config.replace("0.06", "0.01"))
+    never = memtrend(folder, "run", "--suite", "small", "--backend", "paid")
+    assert (never.returncode, "raise the limit" in never.stderr) == (2, True)
     db = opened(folder)
     assert queries.count_runs(db) == 1
     db.close()
