@@ -96,7 +96,7 @@ def _told_error(logger: Any, method: str, entry: Entry) -> Entry:
 
 
 def _without_secrets(logger: Any, method: str, entry: Entry) -> Entry:
-    return {name: _hidden(value) for name, value in entry.items()}
+    return {name: _hidden(value) for name, value in entry.items() if value is not None}
 
 
 _BEFORE: list[Any] = [
@@ -245,7 +245,7 @@ class _Printed(io.TextIOBase):
     def __init__(self, real: TextIO, name: str) -> None:
         self.real, self._name = real, name
 
-    def write(self, text: str | bytes) -> int:  # type: ignore[override]
+    def write(self, text: str | bytes) -> int:
         if text.strip():
             get("python").debug(PRINTED, stream=self._name, lines=len(text.strip().splitlines()))
         return len(text)
