@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Any
 
-from collectors.backend import NAMESPACE_PREFIX
+from collectors.backend import NAMESPACE_PREFIX, BackendGone
 from collectors.calls import GRACE_S, Instance, Line, Stopped, describe, on_line
 from collectors.contract import CheckResult, adapter_checks
 from collectors.environment import changes, fingerprint
@@ -109,8 +109,9 @@ class Arm:
 
     # Before the first scenario
 
-    def prepare(self) -> None:
-        """Find out whether the adapter is broken, and what the environment is."""
+    def prepare(self, *, again: bool = True) -> None:
+        """Find out whether the adapter is broken, and what the environment is. That the process behind it was
+        killed says nothing of it, unless it happens `again`."""
         line = Line(self.plan.limits.timeout_s, self.lease.stop)
         try:
             self.instance.prepare(self.lease.stop)
@@ -123,6 +124,9 @@ class Arm:
         except Stopped:
             raise Stopped(self.lease.reason or "stopped before it began") from None
         except Exception as error:  # noqa: BLE001  whatever an adapter raises here is why the run is void
+            if again and type(error) is BackendGone:
+                self.instance.open_anew()
+                return self.prepare(again=False)
             self.broken = self.broken or describe(error)
         finally:
             line.close()

@@ -210,6 +210,10 @@ class Instance:
         if gone is not None:
             gone.abandon()
 
+    def open_anew(self) -> None:
+        """Hand out another handle from now on."""
+        self.abandon(self._slot.backend)
+
     def close(self) -> None:
         with self._changing:
             slot, self._slot = self._slot, _Slot()

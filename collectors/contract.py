@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import stamina
 
-from collectors.backend import CAPABILITIES, Backend, BackendError, Hit, Usage
+from collectors.backend import CAPABILITIES, Backend, BackendError, BackendGone, Hit, Usage
 from collectors.calls import describe, is_transient
 from collectors.diagnosis import checked
 from collectors.suite import Memory, Scope
@@ -72,7 +72,9 @@ def _result(check: Check, backend: Backend, scope: Scope) -> CheckResult:
     asking = stamina.RetryingCaller(attempts=ATTEMPTS, timeout=None, wait_max=1.0).on(is_transient)
     try:
         return CheckResult(check.name, True, asking(check.see, backend, scope))
-    except Exception as error:  # noqa: BLE001  whatever an adapter raises is the finding
+    except Exception as error:  # whatever an adapter raises is the finding
+        if type(error) is BackendGone:  # not a call that hung: its process was killed, perhaps by somebody
+            raise
         return CheckResult(check.name, False, describe(error), check.advice)
 
 

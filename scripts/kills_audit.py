@@ -1,0 +1,135 @@
+"""What a record must say whatever was killed: nothing lost that was stored, nothing there twice."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from scripts.kills_world import BACKENDS
+
+STORED = {
+    "scenario": "SELECT run_id, scenario, trial, status FROM scenario_result",
+    "case": "SELECT run_id, case_id, trial, status, failure, returned_n FROM case_result",
+    "score": "SELECT case_result_id, metric_id, scorer_id, value FROM score",
+    "detail": "SELECT case_result_id, content FROM detail",
+    "whole run": "SELECT id, finished_at, cases_done, errors_done FROM run WHERE status = 'whole'",
+    "rollup": "SELECT r.* FROM rollup AS r JOIN run ON run.id = r.run_id WHERE run.status = 'whole'",
+    "fire": "SELECT schedule, scheduled_for FROM fire WHERE due <= datetime('now')",
+    "ended fire": "SELECT schedule, scheduled_for, state FROM fire WHERE finished_at IS NOT NULL",
+}
+"""What stays once it is there."""
+TWICE = {
+    "run of one fire": "SELECT trigger, meta, backend_id FROM run WHERE trigger LIKE 'schedule:%'"
+    " GROUP BY 1, 2, 3 HAVING count(*) > 1",
+    "scenario": "SELECT run_id, scenario, trial FROM scenario_result GROUP BY 1, 2, 3 HAVING count(*) > 1",
+    "case": "SELECT run_id, case_id, trial FROM case_result GROUP BY 1, 2, 3 HAVING count(*) > 1",
+    "fire": "SELECT schedule, scheduled_for FROM fire GROUP BY 1, 2 HAVING count(*) > 1",
+    "run in two fires": "SELECT value FROM fire, json_each(run_ids) GROUP BY 1 HAVING count(*) > 1",
+}
+WRONG = {
+    "a whole run lacks cases or has too many": "SELECT id, cases_total FROM run WHERE status = 'whole' AND"
+    " cases_total != (SELECT count(*) FROM case_result WHERE run_id = run.id)",
+    "a run counts other cases than it has": "SELECT id, cases_done FROM run WHERE"
+    " cases_done != (SELECT count(*) FROM case_result WHERE run_id = run.id)",
+    "a case lies in no scenario": "SELECT run_id, case_id FROM case_result AS c WHERE"
+    " NOT EXISTS (SELECT 1 FROM scenario_result AS s WHERE s.run_id = c.run_id)",
+    "an answer was an error": "SELECT run_id, case_id FROM case_result WHERE status = 'error'",
+    "a fire is done and a run of it is not whole": "SELECT schedule, scheduled_for FROM fire,"
+    " json_each(run_ids) JOIN run ON run.id = value WHERE fire.state = 'done' AND run.status != 'whole'",
+    "a fire is done and has no run": "SELECT schedule, scheduled_for FROM fire WHERE state = 'done' AND"
+    " json_array_length(run_ids) != 1",
+    "a fire says no reason": "SELECT schedule, scheduled_for, state FROM fire WHERE reason IS NULL AND"
+    " state IN ('failed', 'skipped', 'missed')",
+    "a run says no reason": "SELECT id, status FROM run WHERE reason IS NULL AND"
+    " status IN ('interrupted', 'invalid', 'void')",
+}
+UNSETTLED = {
+    "a fire is not accounted for": "SELECT schedule, scheduled_for, state FROM fire WHERE"
+    " due <= datetime('now') AND state IN ('expected', 'claimed')",
+    "a run says that it is running": "SELECT id FROM run WHERE status = 'running'",
+    "a lease is held": "SELECT name, owner FROM lease WHERE expires > unixepoch('now')",
+    "a request waits": "SELECT id FROM request WHERE state IN ('queued', 'claimed')",
+    "a whole run of a fire is not told by it": "SELECT id FROM run WHERE trigger LIKE 'schedule:%' AND"
+    " status = 'whole' AND id NOT IN (SELECT value FROM fire, json_each(run_ids))",
+}
+
+
+class InFlight(NamedTuple):
+    run_id: int
+    backend: str
+    done: int
+    total: int
+
+
+class Record:
+    """The record read as a file, past memtrend's own code."""
+
+    def __init__(self, home: Path) -> None:
+        self.path = home / "record.db"
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        with closing(sqlite3.connect(f"file:{self.path}?mode=ro", uri=True, timeout=60)) as connection:
+            return connection.execute(query).fetchall()
+
+    def stored(self) -> dict[str, set[tuple[Any, ...]]]:
+        return {what: set(self.rows(query)) for what, query in STORED.items()}
+
+    def in_flight(self) -> list[InFlight]:
+        query = (
+            "SELECT run.id, backend.name, cases_done, cases_total FROM run JOIN backend ON"
+            " backend.id = backend_id WHERE status = 'running'"
+        )
+        return [InFlight(*row) for row in self.rows(query)]
+
+    def status(self, run_id: int) -> str:
+        return str(self.rows(f"SELECT status FROM run WHERE id = {run_id:d}")[0][0])
+
+    def count(self, table: str, column: str = "state") -> dict[str, int]:
+        return dict(self.rows(f"SELECT {column}, count(*) FROM {table} GROUP BY 1"))  # type: ignore[arg-type]
+
+
+def problems(record: Record, before: dict[str, set[tuple[Any, ...]]]) -> Iterator[str]:
+    """What is wrong at any moment. `before`: what was stored at an earlier one."""
+    after = record.stored()
+    for what, rows in before.items():
+        if lost := rows - after[what]:
+            yield f"lost: {what} {_some(lost)}"
+    for what, query in TWICE.items():
+        if twice := record.rows(query):
+            yield f"twice: {what} {_some(twice)}"
+    yield from _found(record, WRONG)
+    if (said := record.rows("PRAGMA integrity_check")) != [("ok",)]:
+        yield f"integrity: {_some(said)}"
+    if broken := record.rows("PRAGMA foreign_key_check"):
+        yield f"foreign keys: {_some(broken)}"
+
+
+def unsettled(record: Record) -> Iterator[str]:
+    """What is wrong once all was stopped."""
+    yield from _found(record, UNSETTLED)
+
+
+def left_on_disk(home: Path) -> Iterator[str]:
+    """Boxes in stores, and files that a dead process left."""
+    for path in (home / "tmp").iterdir():
+        yield f"left: {path.name}"
+    store = home / BACKENDS[0] / "keyword.sqlite"
+    if store.exists():
+        with closing(sqlite3.connect(store)) as connection:
+            for (namespace,) in connection.execute("SELECT DISTINCT namespace FROM box"):
+                yield f"left: namespace {namespace}"
+
+
+def _found(record: Record, wrong: dict[str, str]) -> Iterator[str]:
+    for what, query in wrong.items():
+        if rows := record.rows(query):
+            yield f"{what}: {_some(rows)}"
+
+
+def _some(rows: Sequence[Any] | set[Any]) -> str:
+    return ", ".join(map(str, sorted(map(str, rows))[:5])) + (
+        f" and {len(rows) - 5} more" if len(rows) > 5 else ""
+    )
