@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -22,6 +23,7 @@ from collectors.configured import load_suite, register_all, suite_names, suite_o
 from collectors.ending import for_log, running_long
 from collectors.fires import Fires
 from collectors.lint.noting import note
+from collectors.owed import Owed
 from collectors.pairs import (
     NOT_BEGUN,
     Asked,
@@ -41,7 +43,7 @@ from collectors.waiting import Waiting
 from collectors.worker import Worker
 from store import logs, queries, retention, writes
 from store.database import Database, open_database
-from store.errors import StoreError
+from store.errors import DatabaseError, RecordReplaced, StoreError
 from store.records import RequestRow
 from store.sections import time_of
 from store.settings import Settings, SettingsError
@@ -59,6 +61,13 @@ BUSY_WAIT_S = 600.0
 RENEW = timedelta(days=1)
 """How often the fire times ahead are written anew."""
 NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+class Refusal(NamedTuple):
+    """Since when the record cannot be written, and why."""
+
+    since: datetime
+    reason: str
 
 
 class RunRequest(BaseModel):
@@ -123,6 +132,8 @@ class Collector:
         self._run_stop = threading.Event()
         self._written_ahead = NEVER
         self._told: set[str] = set()
+        self._owed = Owed()
+        self._refusal: Refusal | None = None
 
     @property
     def settings(self) -> Settings:
@@ -137,9 +148,25 @@ class Collector:
         while not self.stop.wait(POLL_S):
             try:
                 self._tick()
+                self._accepted()
+            except RecordReplaced:  # all that this one knows is of another record
+                raise
             except StoreError as error:  # the disk is full or the file locked: it may not be for ever
-                LOG.error("the record refuses", reason=str(error))
+                self._refused(error)
         self._end()
+
+    def _refused(self, error: StoreError) -> None:
+        """Told once: it may last for days."""
+        if self._refusal is None:
+            LOG.error("the record refuses", reason=str(error))
+            self._refusal = Refusal(datetime.now(UTC), str(error))
+
+    def _accepted(self) -> None:
+        if self._refusal is not None:
+            told = f"nothing could be recorded since {self._refusal.since:%Y-%m-%d %H:%M:%S} UTC: "
+            writes.add_event(self.db, "error", SOURCE, told + self._refusal.reason)
+            LOG.info("the record can be written again")
+            self._refusal = None
 
     def _begin(self) -> None:
         register_all(self.db, self.settings)
@@ -160,6 +187,7 @@ class Collector:
 
     def _tick(self) -> None:
         self._reread()
+        self._owed.pay()
         now = datetime.now(UTC)
         self.fires.take(now)
         if abs(now - self._written_ahead) > RENEW:
@@ -242,6 +270,15 @@ class Collector:
             raise StoreError(problem)
 
     def _answer(self, request: RequestRow, asked: RunRequest) -> None:
+        """What it came to and the record refused is found out again, once it does not."""
+        try:
+            self._run_asked(request, asked)
+        except DatabaseError as error:
+            again = partial(writes.put_back_request, self.db, request.id, request.run_ids, str(error))
+            self._owed.add(partial(again, self.leader))
+            raise
+
+    def _run_asked(self, request: RequestRow, asked: RunRequest) -> None:
         begun = queries.run(self.db, request.run_ids[-1]) if request.run_ids else None
         if begun and begun.status != "interrupted":  # by hand meanwhile
             return self._finish(request, request.run_ids, None)

@@ -22,6 +22,7 @@ from collectors.lease import BackendLease, InstanceBusy, whoami
 from collectors.suite import SuiteError
 from store import health_words, queries
 from store.database import Database, open_database
+from store.dialects.place import network_file_system
 from store.errors import StoreError
 from store.hiding import redacted
 from store.settings import Settings, SettingsError
@@ -110,6 +111,17 @@ def _disk(settings: Settings) -> Iterator[CheckResult]:
     yield CheckResult(
         "disk", free > LOW_DISK_GB, f"{free:.1f} GB free {where}", "make room, or move database.url"
     )
+    if beside:
+        yield from _network(path)
+
+
+def _network(folder: Path) -> Iterator[CheckResult]:
+    """SQLite keeps its log in memory that processes of one machine share, and locks what lies on a network in
+    ways that not every server honours: a record there is torn sooner or later."""
+    if kind := network_file_system(folder):
+        told = f"the record lies on a network file system ({kind}), where SQLite's log (WAL) does not work"
+        advice = "name a file on a disk of this machine in database.url, or keep the record in PostgreSQL"
+        yield CheckResult("file system", False, told, advice)
 
 
 def _suites(settings: Settings) -> Iterator[CheckResult]:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from collectors.budget import Allowance, allowance
 from collectors.calibration import calibrate
+from collectors.owed import Owed
 from collectors.pairs import Asked, Done, How, Pair, came_to, run_pair, scheduled_pairs
 from collectors.plans import RunOutcome
 from collectors.resume import go_on
@@ -25,6 +26,7 @@ from collectors.worker import Worker
 from store import queries, writes
 from store.cron import GRACE
 from store.database import Database
+from store.errors import DatabaseError
 from store.queries import DueRow, RunRow
 from store.sections import ScheduleSection, time_of
 from store.settings import Settings
@@ -60,6 +62,7 @@ class Fires:
         self.settings, self.stopping, self.run = settings, stopping, run
         self._at_work: list[str] = []
         self._waiting = Waiting[DueRow](self.allowance)
+        self._owed = Owed()
 
     def expect(self, now: datetime) -> None:
         """Write down what should fire in the next 40 days, by the schedules in force and no others."""
@@ -80,6 +83,7 @@ class Fires:
         """Take what is due. Of several fires of a schedule the newest is run, at most; before it the newest
         of those that a collector had begun is gone on with. Raises `writes.Deposed` once another collector
         leads."""
+        self._owed.pay()
         self._release()
         at_work = dict.fromkeys(self._at_work, AT_WORK)
         at_work |= {fire.schedule: SHORT_OF_MONEY for fire in self._waiting.all()}
@@ -128,8 +132,13 @@ class Fires:
     # On the worker
 
     def _work(self, fire: DueRow) -> None:
+        """What it came to and the record refused is found out again, once it does not: the fire is given
+        back, and gone on with."""
         try:
             self._begin(fire, datetime.now(UTC))
+        except DatabaseError:
+            self._owed.add(partial(writes.give_back, self.db, *fire[:2], self.leader))
+            raise
         finally:
             self._at_work.remove(fire.schedule)
 

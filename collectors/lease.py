@@ -13,11 +13,14 @@ from types import TracebackType
 
 from store import queries, writes
 from store.database import Database
-from store.errors import StoreError
+from store.errors import DatabaseError, StoreError
 from store.queries import LeaseRow
 
 TTL_S = 30.0
 POLL_S = 1.0
+
+_kept: set[tuple[str, str, int]] = set()
+"""Leases by record, name and token that this process would have given back, and the record refused."""
 
 
 class InstanceBusy(Exception):
@@ -134,7 +137,10 @@ class BackendLease:
     ) -> None:
         self._ended.set()
         self._keeper.join()
-        writes.release_lease(self.db, self.name, self.token)
+        try:
+            writes.release_lease(self.db, self.name, self.token)
+        except DatabaseError:  # what the run came to is told all the same
+            _kept.add((self.db.url_public, self.name, self.token))
 
 
 def whoami() -> str:
@@ -155,9 +161,10 @@ def is_of_this_machine(owner: str) -> bool:
 
 def release_those_of_the_dead(db: Database) -> None:
     """Give back what processes of this machine held when they were killed, so that nobody has to wait until
-    it expires. What a process of another machine holds is its own until then."""
+    it expires, and what this one could not. What a process of another machine holds is its own until then."""
     for lease in queries.leases(db):
-        if lease.held and _is_dead(lease.owner):
+        kept = (db.url_public, lease.name, lease.token) in _kept
+        if not lease.given_back and (kept or _is_dead(lease.owner)):
             writes.release_lease(db, lease.name, lease.token)
 
 

@@ -86,9 +86,7 @@ def network_file_system(path: Path, mounts: str | None = None) -> str | None:
     where = path.resolve()
     over = [mount for mount in map(_mount, mounts.splitlines()) if where.is_relative_to(mount.point)]
     # The deepest, and of several on one point the last, which hides the others.
-    kind = (
-        max(enumerate(over), key=lambda found: (len(found[1].point.parts), found[0]))[1].kind if over else ""
-    )
+    kind = max(reversed(over), key=lambda mount: len(mount.point.parts)).kind if over else ""
     return kind if kind in NETWORK else None
 
 

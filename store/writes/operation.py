@@ -39,9 +39,10 @@ def add_event(db: Database, level: str, source: str, message: str, run_id: int |
 
 
 def beat(db: Database, name: str, pid: int, host: str) -> None:
-    """Say that a process lives. Another pid or host under the same name is a new start."""
+    """Say that a process lives. Another pid or host under the same name is a new start; and what lives has
+    not started later than now, whatever the clock said then."""
     at = now()
-    same = sa.and_(m.heartbeat.c.pid == pid, m.heartbeat.c.host == host)
+    same = sa.and_(m.heartbeat.c.pid == pid, m.heartbeat.c.host == host, m.heartbeat.c.started_at <= at)
     row = {"at": at, "pid": pid, "host": host}
     started = sa.case((same, m.heartbeat.c.started_at), else_=sa.literal(at, m.heartbeat.c.started_at.type))
     alive = upsert(m.heartbeat).values(name=name, started_at=at, **row)
