@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlalchemy import Exists, exists
 
 from store.dialects.sql import NOW
-from store.models import operation, runs, suites  # noqa: F401  they define the tables
+from store.models import alerts, operation, runs, suites  # noqa: F401  they define the tables
 from store.models.base import Base
 from store.models.operation import BACKEND_LEASE, LEADER_LEASE
 
@@ -42,6 +42,13 @@ journal = _tables["journal"]
 removal = _tables["removal"]
 spent = _tables["spent"]
 rollup = _tables["rollup"]
+
+alert = _tables["alert"]
+alert_signal = _tables["alert_signal"]
+alert_step = _tables["alert_step"]
+delivery = _tables["delivery"]
+channel_state = _tables["channel_state"]
+proof = _tables["proof"]
 
 mark = _tables["mark"]
 event = _tables["event"]

@@ -1,0 +1,378 @@
+"""The life of alerts: what a sighting, a person or the time makes of them. Pure.
+
+An alert is one cause. Whatever a run shows is put to an alert that is open already for the same series, the
+same run, the same suspect or the same shared cause, and only what fits none of these begins a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Literal, NamedTuple
+
+from store.alert_kinds import KINDS, AlertKind, worst
+from store.sightings import STANDINGS, Key, Sighting, Standing
+
+State = Literal["suspicion", "suspected", "open", "acknowledged", "resolved", "retracted", "intended", "died"]
+Action = Literal[
+    "suspected", "died", "opened", "joined", "grew", "reopened", "resolved", "retracted", "acknowledged",
+    "muted", "unmuted", "intended", "judged",
+]  # fmt: skip
+STANDING_STATES: tuple[State, ...] = ("suspicion", "suspected", "open", "acknowledged")
+"""In which an alert is not over."""
+TOLD_STATES: tuple[State, ...] = ("open", "acknowledged")
+TOGETHER = timedelta(days=1)
+"""Within which alerts of several backends with one suspect, or a shared cause, are one."""
+MACHINE = "memtrend"
+
+
+class Signal(NamedTuple):
+    """One thing wrong in one series. `good`: runs in a row that showed nothing of it; `run_id`: the last one
+    that showed it, `first_run_id` the first."""
+
+    key: Key
+    standing: Standing
+    depth: float
+    worst: float
+    good: int
+    run_id: int | None
+    first_run_id: int | None
+    cases: tuple[str, ...]
+    content: Mapping[str, Any]
+    closed: bool = False
+    id: int | None = None
+
+
+class Cause(NamedTuple):
+    """What alerts are grouped by. `suspect`: what changed that is suspected first, "" for nothing; `shared`:
+    the control fell too."""
+
+    run_id: int | None = None
+    suspect: str = ""
+    shared: bool = False
+
+
+class Incident(NamedTuple):
+    """An alert with what is wrong in it. `told_depth`: how bad its worst signal was when somebody was last
+    told; `told_at`: when it became open, None for a suspicion."""
+
+    state: State
+    opened_at: datetime
+    signals: tuple[Signal, ...]
+    cause: Cause
+    suspects: Sequence[Mapping[str, Any]] = ()
+    last_good_run_id: int | None = None
+    tags: tuple[str, ...] = ()
+    owner: str = "default"
+    told_at: datetime | None = None
+    told_depth: float = 0.0
+    acknowledged_by: str | None = None
+    muted_until: datetime | None = None
+    judged: str | None = None
+    drill: bool = False
+    id: int | None = None
+
+    @property
+    def standing(self) -> list[Signal]:
+        """What is still wrong."""
+        return [signal for signal in self.signals if not signal.closed]
+
+    @property
+    def kind(self) -> AlertKind:
+        """Of what is still wrong, or was, if nothing is."""
+        return worst([signal.key.kind for signal in self.standing or self.signals])
+
+    @property
+    def depth(self) -> float:
+        return max((one.depth for one in self.standing if one.key.kind == self.kind.name), default=0.0)
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        """Lost ones, each once, in the order of the signals."""
+        return tuple(dict.fromkeys(case for signal in self.signals for case in signal.cases))
+
+
+class Step(NamedTuple):
+    """What became of an alert. `reason` is what a person gave, or ours in a few words."""
+
+    action: Action
+    reason: str = ""
+    author: str = MACHINE
+    run_id: int | None = None
+
+
+class Turned(NamedTuple):
+    """An alert as it stands now, and the steps that led there."""
+
+    incident: Incident
+    steps: tuple[Step, ...]
+
+
+class Facts(NamedTuple):
+    """What is known of the run that the sightings are of; of none, when time itself shows something."""
+
+    at: datetime
+    run_id: int | None = None
+    suspects: Sequence[Mapping[str, Any]] = ()
+    suspect: str = ""
+    shared: bool = False
+    last_good_run_id: int | None = None
+    tags: Mapping[str, Sequence[str]] = {}
+    owner: str = "default"
+    drill: bool = False
+
+
+# What is seen
+
+
+def advance(known: Sequence[Incident], seen: Iterable[Sighting], facts: Facts) -> list[Turned]:
+    """What the sightings of one run make of the alerts that stand. Only what changed is returned."""
+    board = _Board(known, facts)
+    for sighting in seen:
+        board.put(sighting)
+    return board.turned()
+
+
+class _Board:
+    """The alerts that stand, while the sightings of one run are put to them one after the other."""
+
+    def __init__(self, known: Sequence[Incident], facts: Facts) -> None:
+        self.facts = facts
+        self.now = list(known)
+        self.before: list[Incident | None] = list(known)
+        self.joined: dict[int, list[Step]] = {}
+
+    def put(self, sighting: Sighting) -> None:
+        place = self._holding(sighting.key)
+        if place is not None:
+            self.now[place] = _seen_again(self.now[place], sighting, self.facts)
+        elif sighting.standing != "clear":
+            self._begin(sighting)
+
+    def _holding(self, key: Key) -> int | None:
+        for place, incident in enumerate(self.now):
+            if incident.drill == self.facts.drill and any(one.key == key for one in incident.standing):
+                return place
+        return None
+
+    def _begin(self, sighting: Sighting) -> None:
+        signal = _signal(sighting, self.facts)
+        place = self._home(sighting)
+        if place is None:
+            self.now.append(_incident(signal, self.facts))
+            self.before.append(None)
+            return
+        home = self.now[place]
+        self.now[place] = _with_facts(home._replace(signals=(*home.signals, signal)), self.facts)
+        if self.before[place] is not None:
+            step = Step("joined", f"{sighting.key.kind} belongs to it", run_id=self.facts.run_id)
+            self.joined.setdefault(place, []).append(step)
+
+    def _home(self, sighting: Sighting) -> int | None:
+        """Where it belongs: the likeliest cause first."""
+        fits = (_silenced, _same_run, _same_cause)
+        return next(
+            (
+                place
+                for fit in fits
+                for place, incident in enumerate(self.now)
+                if incident.drill == self.facts.drill and fit(incident, sighting, self.facts)
+            ),
+            None,
+        )
+
+    def turned(self) -> list[Turned]:
+        found = [
+            _settled(before, incident, self.joined.get(place, ()), self.facts)
+            for place, (before, incident) in enumerate(zip(self.before, self.now, strict=True))
+            if before != incident
+        ]
+        return [one for one in found if one is not None]
+
+
+def _silenced(incident: Incident, sighting: Sighting, facts: Facts) -> bool:
+    """Whether something worse is open that nothing below can be told apart from."""
+    if sighting.key.kind == "improvement":
+        return False
+    for signal in incident.standing:
+        scope = KINDS[signal.key.kind].scope
+        if scope == "backend" and signal.key.backend == sighting.key.backend:
+            return True
+        if scope == "all" and sighting.key.kind == signal.key.kind:
+            return True
+    return False
+
+
+def _same_run(incident: Incident, sighting: Sighting, facts: Facts) -> bool:
+    same = facts.run_id is not None and any(one.first_run_id == facts.run_id for one in incident.standing)
+    return same and _one_way(incident, sighting)
+
+
+def _same_cause(incident: Incident, sighting: Sighting, facts: Facts) -> bool:
+    if not _one_way(incident, sighting) or facts.at - incident.opened_at > TOGETHER:
+        return False
+    suspect = bool(facts.suspect) and incident.cause.suspect == facts.suspect
+    return suspect or (facts.shared and incident.cause.shared)
+
+
+def _one_way(incident: Incident, sighting: Sighting) -> bool:
+    """What got better is no part of what got worse."""
+    better = [one.key.kind == "improvement" for one in incident.standing]
+    return bool(better) and all(one == (sighting.key.kind == "improvement") for one in better)
+
+
+def _signal(sighting: Sighting, facts: Facts) -> Signal:
+    return Signal(
+        sighting.key, sighting.standing, sighting.depth, sighting.depth, 0, facts.run_id, facts.run_id,
+        sighting.cases, sighting.content,
+    )  # fmt: skip
+
+
+def _incident(signal: Signal, facts: Facts) -> Incident:
+    cause = Cause(facts.run_id, facts.suspect, facts.shared)
+    blank = Incident("suspicion", facts.at, (signal,), cause, owner=facts.owner, drill=facts.drill)
+    return _with_facts(blank, facts)
+
+
+def _with_facts(incident: Incident, facts: Facts) -> Incident:
+    tags = {tag for case in incident.cases for tag in facts.tags.get(case, ())}
+    return incident._replace(
+        suspects=incident.suspects or tuple(facts.suspects),
+        last_good_run_id=incident.last_good_run_id or facts.last_good_run_id,
+        tags=tuple(sorted({*incident.tags, *tags})),
+    )
+
+
+def _seen_again(incident: Incident, sighting: Sighting, facts: Facts) -> Incident:
+    signals = tuple(
+        _told(one, sighting, facts) if one.key == sighting.key and not one.closed else one
+        for one in incident.signals
+    )
+    return _with_facts(incident._replace(signals=signals), facts)
+
+
+def _told(signal: Signal, sighting: Sighting, facts: Facts) -> Signal:
+    if sighting.standing == "clear":
+        return _cleared(signal, sighting, facts)
+    standing = max(signal.standing, sighting.standing, key=STANDINGS.index)
+    return signal._replace(
+        standing=standing,
+        depth=sighting.depth,
+        worst=max(signal.worst, sighting.depth),
+        good=0,
+        run_id=facts.run_id,
+        cases=sighting.cases or signal.cases,
+        content=sighting.content or signal.content,
+    )
+
+
+def _cleared(signal: Signal, sighting: Sighting, facts: Facts) -> Signal:
+    """A suspicion is over at once, and so is what a later look at the same run takes back, or a leak whose
+    evidence faded while the level stayed; what was sure takes its number of good runs."""
+    if _taken_back(signal, sighting, facts):
+        return signal._replace(closed=True)
+    good = signal.good + 1
+    return signal._replace(good=good, closed=signal.standing != "sure" or good >= KINDS[signal.key.kind].good)
+
+
+def _taken_back(signal: Signal, sighting: Sighting, facts: Facts) -> bool:
+    if facts.run_id is not None and signal.run_id == facts.run_id:
+        return True
+    leak, now = signal.content.get("leak"), sighting.content.get("now")
+    if signal.key.kind != "leak" or not leak or now is None:
+        return False
+    return bool(now <= (leak["before"] + leak["after"]) / 2)
+
+
+# What becomes of it
+
+
+def _settled(
+    before: Incident | None, incident: Incident, joined: Sequence[Step], facts: Facts
+) -> Turned | None:
+    if not incident.standing:
+        return _over(incident, facts)
+    sure = [one for one in incident.standing if one.standing == "sure"]
+    if sure and incident.state not in TOLD_STATES:
+        return _opened(incident, joined, facts)
+    if incident.state in TOLD_STATES:
+        return _still_open(incident, joined, facts)
+    standing = max((one.standing for one in incident.standing), key=STANDINGS.index)
+    state: State = "suspected" if standing == "suspected" else "suspicion"
+    risen = state == "suspected" and (before is None or before.state != state)
+    steps = (Step("suspected", run_id=facts.run_id),) if risen else ()
+    return Turned(incident._replace(state=state), (*steps, *joined))
+
+
+def _opened(incident: Incident, joined: Sequence[Step], facts: Facts) -> Turned:
+    told = incident._replace(state="open", told_at=facts.at, told_depth=incident.depth)
+    return Turned(told, (Step("opened", run_id=facts.run_id), *joined))
+
+
+def _still_open(incident: Incident, joined: Sequence[Step], facts: Facts) -> Turned:
+    """Told again only when it fell further, by a step of its kind, than when it was told last."""
+    deeper = incident.depth > incident.told_depth + max(incident.kind.step, 1e-9)
+    if not deeper:
+        return Turned(incident, tuple(joined))
+    action: Action = "reopened" if incident.state == "acknowledged" else "grew"
+    told = incident._replace(state="open", told_depth=incident.depth, acknowledged_by=None)
+    return Turned(told, (*joined, Step(action, run_id=facts.run_id)))
+
+
+def _over(incident: Incident, facts: Facts) -> Turned:
+    if incident.state not in TOLD_STATES:
+        return Turned(incident._replace(state="died"), (Step("died", run_id=facts.run_id),))
+    back = any(one.standing == "sure" and one.good < KINDS[one.key.kind].good for one in incident.signals)
+    state: State = "retracted" if back else "resolved"
+    return Turned(incident._replace(state=state), (Step(state, run_id=facts.run_id),))
+
+
+# What people do
+
+
+class NotPossible(ValueError):
+    """What was asked of an alert that is in no state for it, or without the reason that it needs."""
+
+
+def acknowledge(incident: Incident, who: str, reason: str = "") -> Turned:
+    """Somebody has it: nobody is reminded, until it falls further. Raises `NotPossible`."""
+    _refuse_over(incident, "acknowledged")
+    held = incident._replace(state="acknowledged", acknowledged_by=who)
+    return Turned(held, (Step("acknowledged", reason, who),))
+
+
+def mute(incident: Incident, until: datetime, now: datetime, who: str, reason: str = "") -> Turned:
+    """Nothing is said of it until then, whatever becomes of it. Raises `NotPossible`."""
+    _refuse_over(incident, "muted")
+    if until <= now:
+        raise NotPossible(f"mute until {until:%Y-%m-%d %H:%M}: that is past")
+    return Turned(incident._replace(muted_until=until), (Step("muted", reason, who),))
+
+
+def unmute(incident: Incident, who: str = MACHINE) -> Turned:
+    """Its time is over, or a person lifts it."""
+    return Turned(incident._replace(muted_until=None), (Step("unmuted", "", who),))
+
+
+def close(incident: Incident, state: Literal["resolved", "intended"], who: str, reason: str) -> Turned:
+    """A person says that it is over, or was meant. Raises `NotPossible` without a reason."""
+    _refuse_over(incident, state)
+    if not reason.strip():
+        raise NotPossible(f"{state}: say why, in a few words")
+    signals = tuple(one._replace(closed=True) for one in incident.signals)
+    return Turned(incident._replace(state=state, signals=signals), (Step(state, reason, who),))
+
+
+def judge(incident: Incident, judged: Literal["real", "noise"], who: str, reason: str = "") -> Turned:
+    """Whether the alarm was right, which the precision of all alarms is reckoned from. Noise needs a reason;
+    a suspicion, which nobody was told of, is neither. Raises `NotPossible`."""
+    if incident.told_at is None:
+        raise NotPossible("nobody was told of it, so it was no alarm: neither real nor noise")
+    if judged == "noise" and not reason.strip():
+        raise NotPossible("noise: say why, in a few words")
+    return Turned(incident._replace(judged=judged), (Step("judged", reason or judged, who),))
+
+
+def _refuse_over(incident: Incident, what: str) -> None:
+    if incident.state not in STANDING_STATES:
+        raise NotPossible(f"it is {incident.state} already, so it cannot be {what}")

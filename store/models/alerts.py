@@ -1,0 +1,147 @@
+"""Alerts: what is wrong, what became of it, who was told, and the proof that somebody would be."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Index, text
+from sqlmodel import Field
+
+from store.columns import JsonText, UtcDateTime
+from store.models.base import Base
+
+OPEN_SIGNAL = text("closed_at IS NULL")
+
+
+class Alert(Base, table=True):
+    """One cause, and what people see. `kind` and `severity` are of its worst signal; `cause` is what it is
+    grouped by; `told_depth` is how bad it was when somebody was last told; `suite_id` and `backend_id` are
+    None where it is of several. state: suspicion, suspected, open, acknowledged, resolved, retracted,
+    intended or died."""
+
+    __table_args__ = (Index("ix_alert_state", "state", "opened_at"),)
+
+    id: int | None = Field(default=None, primary_key=True)
+    kind: str
+    state: str
+    severity: str
+    suite_id: int | None = Field(foreign_key="suite.id")
+    backend_id: int | None = Field(foreign_key="backend.id")
+    first_bad_run_id: int | None = Field(foreign_key="run.id")
+    last_good_run_id: int | None = Field(foreign_key="run.id")
+    opened_at: datetime = Field(sa_type=UtcDateTime)
+    told_at: datetime | None = Field(sa_type=UtcDateTime)
+    closed_at: datetime | None = Field(sa_type=UtcDateTime)
+    acknowledged_by: str | None
+    muted_until: datetime | None = Field(sa_type=UtcDateTime)
+    cause: dict[str, Any] = Field(sa_type=JsonText)
+    suspects: list[dict[str, Any]] = Field(sa_type=JsonText)
+    cases: list[str] = Field(sa_type=JsonText)
+    tags: list[str] = Field(sa_type=JsonText)
+    told_depth: float
+    owner: str
+    judged: str | None
+    drill: bool
+    project: str
+
+
+class AlertSignal(Base, table=True):
+    """One thing wrong in one series. `subject` is the metric, leg or schedule that it is about; `good` counts
+    the good runs in a row since. Of a series and kind one at most is open. standing: suspicion, suspected,
+    sure or clear."""
+
+    __tablename__ = "alert_signal"
+    __table_args__ = (
+        Index(
+            "ix_alert_signal_open",
+            "kind",
+            "suite",
+            "backend",
+            "subject",
+            unique=True,
+            sqlite_where=OPEN_SIGNAL,
+            postgresql_where=OPEN_SIGNAL,
+        ),
+    )
+
+    id: int | None = Field(default=None, primary_key=True)
+    alert_id: int = Field(foreign_key="alert.id", index=True)
+    kind: str
+    suite: str
+    backend: str
+    subject: str
+    standing: str
+    depth: float
+    worst: float
+    good: int
+    run_id: int | None = Field(foreign_key="run.id")
+    first_run_id: int | None = Field(foreign_key="run.id")
+    content: dict[str, Any] = Field(sa_type=JsonText)
+    opened_at: datetime = Field(sa_type=UtcDateTime)
+    closed_at: datetime | None = Field(sa_type=UtcDateTime)
+
+
+class AlertStep(Base, table=True):
+    """What became of an alert, and who did it: its timeline, and the audit of what people decided."""
+
+    __tablename__ = "alert_step"
+
+    id: int | None = Field(default=None, primary_key=True)
+    alert_id: int = Field(foreign_key="alert.id", index=True)
+    at: datetime = Field(sa_type=UtcDateTime)
+    action: str
+    author: str
+    reason: str | None
+    run_id: int | None = Field(foreign_key="run.id")
+    content: dict[str, Any] = Field(sa_type=JsonText)
+
+
+class Delivery(Base, table=True):
+    """A message for one channel. `key` names it wherever it arrives, so that a second copy can be told from
+    a second message; `payload` is what it is made of. state: queued, claimed, sent, failed or dropped."""
+
+    __table_args__ = (Index("ix_delivery_due", "state", "due"),)
+
+    id: int | None = Field(default=None, primary_key=True)
+    key: str = Field(unique=True)
+    channel: str = Field(index=True)
+    kind: str
+    alert_id: int | None = Field(foreign_key="alert.id", index=True)
+    step_id: int | None = Field(foreign_key="alert_step.id")
+    payload: dict[str, Any] = Field(sa_type=JsonText)
+    state: str
+    attempts: int
+    queued_at: datetime = Field(sa_type=UtcDateTime)
+    due: datetime = Field(sa_type=UtcDateTime)
+    claimed_by: str | None
+    claimed_until: datetime | None = Field(sa_type=UtcDateTime)
+    sent_at: datetime | None = Field(sa_type=UtcDateTime)
+    status: int | None
+    error: str | None
+
+
+class ChannelState(Base, table=True):
+    """A channel that takes nothing any more, since when and why."""
+
+    __tablename__ = "channel_state"
+
+    name: str = Field(primary_key=True)
+    disabled_at: datetime = Field(sa_type=UtcDateTime)
+    reason: str
+
+
+class Proof(Base, table=True):
+    """A drill: a fault put into a backend, and the seconds from its start until that was detected, confirmed
+    and delivered; None where it did not come to that, and `error` says why."""
+
+    id: int | None = Field(default=None, primary_key=True)
+    started_at: datetime = Field(sa_type=UtcDateTime, index=True)
+    finished_at: datetime | None = Field(sa_type=UtcDateTime)
+    channel: str
+    alert_id: int | None = Field(foreign_key="alert.id")
+    run_ids: list[int] = Field(sa_type=JsonText)
+    detected_s: float | None
+    confirmed_s: float | None
+    delivered_s: float | None
+    error: str | None
