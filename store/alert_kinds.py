@@ -31,7 +31,7 @@ _ROWS = (
     AlertKind("failing", "Collector failing", "high", 1.0, "a run says nothing: void, or too many errors",
               scope="backend"),
     AlertKind("missed", "Missed run", "high", 1.0, "a schedule did not run", good=1, scope="all"),
-    AlertKind("proof", "Proof failed", "high", 1.0, "a drill did not arrive, or none was held in time", good=1),
+    AlertKind("proof", "Proof failed", "high", 1.0, "a drill did not arrive, or was not held", good=1),
     AlertKind("leak", "Slow leak", "normal", 0.02, "the pass rate went down over weeks"),
     AlertKind("threshold", "Bar broken", "normal", 0.02, "a metric is beyond the bar that its suite sets"),
     AlertKind("slower", "Slower", "normal", 0.2, "answers take longer"),
@@ -50,4 +50,5 @@ def worst(kinds: list[str]) -> AlertKind:
 
 
 def at_least(severity: str, wanted: str) -> bool:
-    return SEVERITIES.index(severity) >= SEVERITIES.index(wanted)  # type: ignore[arg-type]
+    order: tuple[str, ...] = SEVERITIES
+    return order.index(severity) >= order.index(wanted)

@@ -53,7 +53,8 @@ class Cause(NamedTuple):
 
 
 class Incident(NamedTuple):
-    """An alert with what is wrong in it. `told_depth`: how bad its worst signal was when somebody was last
+    """An alert with what is wrong in it. `context`: what its newest bad run shows beside the evidence, such
+    as losses by failure kind; `told_depth`: how bad its worst signal was when somebody was last
     told; `told_at`: when it became open, None for a suspicion."""
 
     state: State
@@ -61,6 +62,7 @@ class Incident(NamedTuple):
     signals: tuple[Signal, ...]
     cause: Cause
     suspects: Sequence[Mapping[str, Any]] = ()
+    context: Mapping[str, Any] = {}
     last_good_run_id: int | None = None
     tags: tuple[str, ...] = ()
     owner: str = "default"
@@ -109,11 +111,13 @@ class Turned(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What is known of the run that the sightings are of; of none, when time itself shows something."""
+    """What is known of the run that the sightings are of; of none, when time itself shows something. `tags`:
+    case -> its tags."""
 
     at: datetime
     run_id: int | None = None
     suspects: Sequence[Mapping[str, Any]] = ()
+    context: Mapping[str, Any] = {}
     suspect: str = ""
     shared: bool = False
     last_good_run_id: int | None = None
@@ -238,6 +242,7 @@ def _with_facts(incident: Incident, facts: Facts) -> Incident:
     tags = {tag for case in incident.cases for tag in facts.tags.get(case, ())}
     return incident._replace(
         suspects=incident.suspects or tuple(facts.suspects),
+        context=facts.context or incident.context,
         last_good_run_id=incident.last_good_run_id or facts.last_good_run_id,
         tags=tuple(sorted({*incident.tags, *tags})),
     )
@@ -323,8 +328,8 @@ def _over(incident: Incident, facts: Facts) -> Turned:
     if incident.state not in TOLD_STATES:
         return Turned(incident._replace(state="died"), (Step("died", run_id=facts.run_id),))
     back = any(one.standing == "sure" and one.good < KINDS[one.key.kind].good for one in incident.signals)
-    state: State = "retracted" if back else "resolved"
-    return Turned(incident._replace(state=state), (Step(state, run_id=facts.run_id),))
+    how: Literal["retracted", "resolved"] = "retracted" if back else "resolved"
+    return Turned(incident._replace(state=how), (Step(how, run_id=facts.run_id),))
 
 
 # What people do

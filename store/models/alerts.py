@@ -16,9 +16,9 @@ OPEN_SIGNAL = text("closed_at IS NULL")
 
 class Alert(Base, table=True):
     """One cause, and what people see. `kind` and `severity` are of its worst signal; `cause` is what it is
-    grouped by; `told_depth` is how bad it was when somebody was last told; `suite_id` and `backend_id` are
-    None where it is of several. state: suspicion, suspected, open, acknowledged, resolved, retracted,
-    intended or died."""
+    grouped by, `context` what is told beside its evidence; `told_depth` is how bad it was when somebody was
+    last told; `suite_id` and `backend_id` are None where it is of several. state: suspicion, suspected,
+    open, acknowledged, resolved, retracted, intended or died."""
 
     __table_args__ = (Index("ix_alert_state", "state", "opened_at"),)
 
@@ -36,6 +36,7 @@ class Alert(Base, table=True):
     acknowledged_by: str | None
     muted_until: datetime | None = Field(sa_type=UtcDateTime)
     cause: dict[str, Any] = Field(sa_type=JsonText)
+    context: dict[str, Any] = Field(sa_type=JsonText)
     suspects: list[dict[str, Any]] = Field(sa_type=JsonText)
     cases: list[str] = Field(sa_type=JsonText)
     tags: list[str] = Field(sa_type=JsonText)

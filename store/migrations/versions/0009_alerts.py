@@ -34,6 +34,7 @@ def _alert() -> None:
         sa.Column("acknowledged_by", sa.String(), nullable=True),
         sa.Column("muted_until", sa.DateTime(), nullable=True),
         sa.Column("cause", sa.Text(), nullable=False),
+        sa.Column("context", sa.Text(), nullable=False),
         sa.Column("suspects", sa.Text(), nullable=False),
         sa.Column("cases", sa.Text(), nullable=False),
         sa.Column("tags", sa.Text(), nullable=False),

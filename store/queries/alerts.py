@@ -1,0 +1,300 @@
+"""Alerts: what stands, what became of each, who was told, and how often that was right."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from store import models as m
+from store.alert_life import STANDING_STATES, Cause, Incident, Signal
+from store.database import Database
+from store.sightings import Key
+
+
+class AlertRow(NamedTuple):
+    """An alert as pages and commands list it: `suite` and `backend` are '' where it is of several."""
+
+    id: int
+    suite: str
+    backend: str
+    first_bad_run_id: int | None
+    closed_at: datetime | None
+    incident: Incident
+
+
+class StepRow(NamedTuple):
+    """What became of an alert, and who did it."""
+
+    id: int
+    alert_id: int
+    at: datetime
+    action: str
+    author: str
+    reason: str | None
+    run_id: int | None
+
+
+class DeliveryRow(NamedTuple):
+    """A message for one channel. `payload` is what it is made of."""
+
+    id: int
+    key: str
+    channel: str
+    kind: str
+    alert_id: int | None
+    step_id: int | None
+    payload: dict[str, Any]
+    state: str
+    attempts: int
+    queued_at: datetime
+    due: datetime
+    sent_at: datetime | None
+    status: int | None
+    error: str | None
+
+
+_NOTHING_SENT: tuple[Any, ...] = (0, None, 0, 0, None)
+
+
+class ChannelRow(NamedTuple):
+    """What a channel has come to. `waiting`: messages that are not sent yet, `failed`: given up since
+    `since`; `disabled_at` with its reason while it takes nothing."""
+
+    name: str
+    waiting: int
+    oldest: datetime | None
+    sent: int
+    failed: int
+    last_sent: datetime | None
+    last_error: str | None
+    disabled_at: datetime | None
+    reason: str | None
+
+
+class Judged(NamedTuple):
+    """Of the alarms that somebody was told of: how many people called real, noise, and neither yet."""
+
+    real: int
+    noise: int
+    unjudged: int
+
+
+class ProofRow(NamedTuple):
+    """A drill and how long each part took, in seconds from its start."""
+
+    id: int
+    started_at: datetime
+    finished_at: datetime | None
+    channel: str
+    alert_id: int | None
+    run_ids: list[int]
+    detected_s: float | None
+    confirmed_s: float | None
+    delivered_s: float | None
+    error: str | None
+
+    @property
+    def passed(self) -> bool:
+        return self.delivered_s is not None and self.error is None
+
+
+def standing_incidents(connection: Connection) -> list[Incident]:
+    """Those that are not over, oldest first: what a new sighting may belong to."""
+    query = sa.select(m.alert).where(m.alert.c.state.in_(STANDING_STATES)).order_by(m.alert.c.id)
+    return _incidents(connection, connection.execute(query).mappings().all())
+
+
+def incident(connection: Connection, alert_id: int) -> Incident | None:
+    rows = connection.execute(sa.select(m.alert).where(m.alert.c.id == alert_id)).mappings().all()
+    return next(iter(_incidents(connection, rows)), None)
+
+
+def _incidents(connection: Connection, rows: Sequence[Any]) -> list[Incident]:
+    signals = _signals(connection, [row["id"] for row in rows])
+    return [_incident(row, signals[row["id"]]) for row in rows]
+
+
+def _signals(connection: Connection, alert_ids: Collection[int]) -> dict[int, list[Signal]]:
+    signal, found = m.alert_signal.c, defaultdict[int, list[Signal]](list)
+    query = sa.select(m.alert_signal).where(signal.alert_id.in_(alert_ids)).order_by(signal.id)
+    for row in connection.execute(query).mappings():
+        key = Key(row["kind"], row["suite"], row["backend"], row["subject"])
+        content = dict(row["content"])
+        cases = tuple(content.pop("cases", ()))
+        found[row["alert_id"]].append(_signal(key, cases, content, row))
+    return found
+
+
+def _signal(key: Key, cases: tuple[str, ...], content: dict[str, Any], row: Any) -> Signal:
+    return Signal(
+        key, row["standing"], row["depth"], row["worst"], row["good"], row["run_id"], row["first_run_id"],
+        cases, content, row["closed_at"] is not None, row["id"],
+    )  # fmt: skip
+
+
+def _incident(row: Any, signals: Iterable[Signal]) -> Incident:
+    return Incident(
+        state=row["state"],
+        opened_at=row["opened_at"],
+        signals=tuple(signals),
+        cause=Cause(**row["cause"]),
+        suspects=tuple(row["suspects"]),
+        context=row["context"],
+        last_good_run_id=row["last_good_run_id"],
+        tags=tuple(row["tags"]),
+        owner=row["owner"],
+        told_at=row["told_at"],
+        told_depth=row["told_depth"],
+        acknowledged_by=row["acknowledged_by"],
+        muted_until=row["muted_until"],
+        judged=row["judged"],
+        drill=row["drill"],
+        id=row["id"],
+    )
+
+
+def alerts(
+    db: Database,
+    *,
+    states: Collection[str] | None = None,
+    kinds: Collection[str] | None = None,
+    suite: str | None = None,
+    backend: str | None = None,
+    run_id: int | None = None,
+    drills: bool = False,
+    limit: int | None = 200,
+) -> list[AlertRow]:
+    """Those that stand first, the newest of each first. `run_id`: a run that one of its signals is of;
+    `drills` alone, or alerts alone."""
+    signal, alert = m.alert_signal.c, m.alert.c
+    query = (
+        sa.select(m.alert, m.suite.c.name.label("suite"), m.backend.c.name.label("backend"))
+        .outerjoin(m.suite, m.suite.c.id == alert.suite_id)
+        .outerjoin(m.backend, m.backend.c.id == alert.backend_id)
+        .where(alert.drill == drills)
+        .order_by(alert.state.in_(STANDING_STATES).desc(), alert.opened_at.desc(), alert.id.desc())
+    )
+    if states is not None:
+        query = query.where(alert.state.in_(states))
+    if kinds is not None:
+        query = query.where(alert.kind.in_(kinds))
+    told = {"suite": suite, "backend": backend}
+    for name, value in told.items():
+        if value is not None:
+            query = query.where(alert.id.in_(sa.select(signal.alert_id).where(signal[name] == value)))
+    if run_id is not None:
+        query = query.where(alert.id.in_(sa.select(signal.alert_id).where(signal.first_run_id == run_id)))
+    with db.read() as connection:
+        return _alert_rows(connection, connection.execute(query.limit(limit)).mappings().all())
+
+
+def alert(db: Database, alert_id: int) -> AlertRow | None:
+    query = (
+        sa.select(m.alert, m.suite.c.name.label("suite"), m.backend.c.name.label("backend"))
+        .outerjoin(m.suite, m.suite.c.id == m.alert.c.suite_id)
+        .outerjoin(m.backend, m.backend.c.id == m.alert.c.backend_id)
+        .where(m.alert.c.id == alert_id)
+    )
+    with db.read() as connection:
+        rows = _alert_rows(connection, connection.execute(query).mappings().all())
+    return rows[0] if rows else None
+
+
+def _alert_rows(connection: Connection, rows: Sequence[Any]) -> list[AlertRow]:
+    signals = _signals(connection, [row["id"] for row in rows])
+    return [
+        AlertRow(
+            row["id"], row["suite"] or "", row["backend"] or "", row["first_bad_run_id"], row["closed_at"],
+            _incident(row, signals[row["id"]]),
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+def count_alerts(db: Database) -> dict[str, int]:
+    """State -> alerts in it, drills left out."""
+    query = sa.select(m.alert.c.state, sa.func.count()).where(~m.alert.c.drill).group_by(m.alert.c.state)
+    with db.read() as connection:
+        return _counted(connection, query)
+
+
+def _counted(connection: Connection, query: sa.Select[Any]) -> dict[Any, int]:
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def alert_steps(db: Database, alert_id: int) -> list[StepRow]:
+    """Oldest first."""
+    step = m.alert_step.c
+    columns = [step[name] for name in StepRow._fields]
+    query = sa.select(*columns).where(step.alert_id == alert_id).order_by(step.id)
+    with db.read() as connection:
+        return [StepRow(*row) for row in connection.execute(query)]
+
+
+def deliveries(
+    db: Database, *, alert_id: int | None = None, states: Collection[str] | None = None, limit: int = 200
+) -> list[DeliveryRow]:
+    """Newest first."""
+    delivery = m.delivery.c
+    query = sa.select(*(delivery[name] for name in DeliveryRow._fields)).order_by(delivery.id.desc())
+    if alert_id is not None:
+        query = query.where(delivery.alert_id == alert_id)
+    if states is not None:
+        query = query.where(delivery.state.in_(states))
+    with db.read() as connection:
+        return [DeliveryRow(*row) for row in connection.execute(query.limit(limit))]
+
+
+def judged(db: Database, since: datetime | None = None) -> Judged:
+    """What people made of the alarms that were told, drills and improvements left out."""
+    alert = m.alert.c
+    query = (
+        sa.select(alert.judged, sa.func.count())
+        .where(alert.told_at.is_not(None), ~alert.drill, alert.kind != "improvement")
+        .group_by(alert.judged)
+    )
+    if since is not None:
+        query = query.where(alert.told_at >= since)
+    with db.read() as connection:
+        found = _counted(connection, query)
+    return Judged(found.get("real", 0), found.get("noise", 0), found.get(None, 0))
+
+
+def channel_rows(db: Database, names: Iterable[str], since: datetime) -> list[ChannelRow]:
+    """What each channel has come to, sent and failed since then."""
+    delivery, state = m.delivery.c, m.channel_state.c
+    waiting = delivery.state.in_(("queued", "claimed"))
+    recent = delivery.queued_at >= since
+    query = sa.select(
+        delivery.channel,
+        sa.func.count().filter(waiting),
+        sa.func.min(delivery.queued_at).filter(waiting),
+        sa.func.count().filter(sa.and_(delivery.state == "sent", recent)),
+        sa.func.count().filter(sa.and_(delivery.state == "failed", recent)),
+        sa.func.max(delivery.sent_at),
+    ).group_by(delivery.channel)
+    newest = sa.select(sa.func.max(delivery.id)).where(delivery.error.is_not(None)).group_by(delivery.channel)
+    errors = sa.select(delivery.channel, delivery.error).where(
+        delivery.id.in_(newest), delivery.state != "sent"
+    )
+    with db.read() as connection:
+        counts: dict[str, tuple[Any, ...]] = {row[0]: tuple(row[1:]) for row in connection.execute(query)}
+        last = {row.channel: row.error for row in connection.execute(errors)}
+        off = {row.name: (row.disabled_at, row.reason) for row in connection.execute(sa.select(*state))}
+    return [
+        ChannelRow(name, *counts.get(name, _NOTHING_SENT), last.get(name), *off.get(name, (None, None)))
+        for name in names
+    ]
+
+
+def proofs(db: Database, limit: int = 30) -> list[ProofRow]:
+    """Drills, newest first."""
+    proof = m.proof.c
+    query = sa.select(*(proof[name] for name in ProofRow._fields)).order_by(proof.id.desc()).limit(limit)
+    with db.read() as connection:
+        return [ProofRow(*row) for row in connection.execute(query)]

@@ -1,0 +1,185 @@
+"""Alerts as they turn, and the messages that say so: an alert and what is to be told of it are written
+together, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from store import models as m
+from store.alert_life import STANDING_STATES, Incident, NotPossible, Signal, Step, Turned
+from store.database import Database, upsert
+from store.errors import StoreError
+from store.hiding import redacted
+from store.queries.alerts import incident, standing_incidents
+from store.writes.common import PROJECT, changed, insert, now
+
+
+class NewDelivery(NamedTuple):
+    """`key` names the message wherever it arrives; `due`: not before, None for at once."""
+
+    key: str
+    channel: str
+    kind: str
+    payload: Mapping[str, Any]
+    due: datetime | None = None
+
+
+Decide = Callable[[Sequence[Incident]], Iterable[Turned]]
+"""What is to become of the alerts that stand."""
+Route = Callable[[Incident, Step, int], Iterable[NewDelivery]]
+"""Who is told of a step, whose id is the last argument."""
+
+
+def nobody(incident: Incident, step: Step, step_id: int) -> Iterable[NewDelivery]:
+    """Where no channel is configured."""
+    return ()
+
+
+def turn_alerts(db: Database, decide: Decide, route: Route = nobody) -> list[Turned]:
+    """Let `decide` say what becomes of the alerts that stand, and keep it. One at a time, whoever asks: two
+    runs that end at once must not open two alerts for one cause."""
+    with db.write() as connection:
+        _alone(connection)
+        return _keep(connection, list(decide(standing_incidents(connection))), route)
+
+
+def act_on_alert(
+    db: Database, alert_id: int, act: Callable[[Incident], Turned], route: Route = nobody
+) -> Turned:
+    """What a person does to one alert. Raises `StoreError` for an unknown one, and for what cannot be done
+    to it."""
+    with db.write() as connection:
+        _alone(connection)
+        found = incident(connection, alert_id)
+        if found is None:
+            raise StoreError(f"no alert {alert_id}; memtrend alerts list shows them")
+        try:
+            return _keep(connection, [act(found)], route)[0]
+        except NotPossible as error:
+            raise StoreError(f"alert {alert_id}: {error}") from None
+
+
+def _alone(connection: Connection) -> None:
+    """Whoever holds this row turns alerts; the next one waits for the end of the transaction."""
+    counter = upsert(m.change).values(name="alerts", n=1)
+    connection.execute(counter.on_conflict_do_update(index_elements=["name"], set_={"n": m.change.c.n + 1}))
+
+
+def _keep(connection: Connection, turned: Sequence[Turned], route: Route) -> list[Turned]:
+    kept = [_kept(connection, one, route) for one in turned]
+    if kept:
+        changed(connection)
+    return kept
+
+
+def _kept(connection: Connection, turned: Turned, route: Route) -> Turned:
+    at, it = now(), turned.incident
+    values = _alert_values(connection, it, at)
+    if it.id is None:
+        it = it._replace(id=insert(connection, m.alert, opened_at=it.opened_at, project=PROJECT, **values))
+    else:
+        connection.execute(m.alert.update().where(m.alert.c.id == it.id).values(**values))
+    assert it.id is not None
+    for signal in it.signals:
+        _keep_signal(connection, it.id, signal, at)
+    for step in turned.steps:
+        step_id = _keep_step(connection, it.id, step, at)
+        for delivery in route(it, step, step_id):
+            queue_delivery(connection, delivery, it.id, step_id)
+    return turned._replace(incident=it)
+
+
+def _alert_values(connection: Connection, it: Incident, at: datetime) -> dict[str, Any]:
+    series = {(one.key.suite, one.key.backend) for one in it.standing or it.signals}
+    suites, backends = ({one[place] for one in series} for place in (0, 1))
+    firsts = [one.first_run_id for one in it.signals if one.first_run_id is not None]
+    return {
+        "kind": it.kind.name,
+        "state": it.state,
+        "severity": it.kind.severity,
+        "suite_id": _id_of(connection, m.suite, suites),
+        "backend_id": _id_of(connection, m.backend, backends),
+        "first_bad_run_id": min(firsts, default=None),
+        "last_good_run_id": it.last_good_run_id,
+        "told_at": it.told_at,
+        "closed_at": None if it.state in STANDING_STATES else at,
+        "acknowledged_by": it.acknowledged_by,
+        "muted_until": it.muted_until,
+        "cause": it.cause._asdict(),
+        "context": it.context,
+        "suspects": list(it.suspects),
+        "cases": list(it.cases),
+        "tags": list(it.tags),
+        "told_depth": it.told_depth,
+        "owner": it.owner,
+        "judged": it.judged,
+        "drill": it.drill,
+    }
+
+
+def _id_of(connection: Connection, table: sa.Table, names: set[str]) -> int | None:
+    """Of the one name; None for several, or none that is known."""
+    if len(names) != 1:
+        return None
+    found: int | None = connection.execute(sa.select(table.c.id).where(table.c.name.in_(names))).scalar()
+    return found
+
+
+def _keep_signal(connection: Connection, alert_id: int, signal: Signal, at: datetime) -> None:
+    values = {
+        "standing": signal.standing,
+        "depth": signal.depth,
+        "worst": signal.worst,
+        "good": signal.good,
+        "run_id": signal.run_id,
+        "first_run_id": signal.first_run_id,
+        "content": {**signal.content, "cases": list(signal.cases)},
+    }
+    if signal.id is None:
+        row = {**signal.key._asdict(), **values, "closed_at": at if signal.closed else None}
+        insert(connection, m.alert_signal, alert_id=alert_id, opened_at=at, **row)
+        return
+    old = m.alert_signal.c
+    closed = sa.case((old.closed_at.is_(None), sa.literal(at, old.closed_at.type)), else_=old.closed_at)
+    changes = {**values, **({"closed_at": closed} if signal.closed else {})}
+    connection.execute(m.alert_signal.update().where(old.id == signal.id).values(**changes))
+
+
+def _keep_step(connection: Connection, alert_id: int, step: Step, at: datetime) -> int:
+    told = {"action": step.action, "author": step.author, "reason": redacted(step.reason) or None}
+    return insert(connection, m.alert_step, alert_id=alert_id, at=at, run_id=step.run_id, content={}, **told)
+
+
+# The outbox
+
+
+def queue_delivery(
+    connection: Connection, delivery: NewDelivery, alert_id: int | None = None, step_id: int | None = None
+) -> bool:
+    """Put a message into the outbox. False where one of that key is there already."""
+    at = now()
+    row = upsert(m.delivery).values(
+        key=delivery.key,
+        channel=delivery.channel,
+        kind=delivery.kind,
+        alert_id=alert_id,
+        step_id=step_id,
+        payload=delivery.payload,
+        state="queued",
+        attempts=0,
+        queued_at=at,
+        due=delivery.due or at,
+    )
+    return connection.execute(row.on_conflict_do_nothing(index_elements=["key"])).rowcount == 1
+
+
+def send_later(db: Database, deliveries: Iterable[NewDelivery]) -> int:
+    """Put messages that belong to no step into the outbox: tests, drills' echoes, daily lines. How many are
+    new."""
+    with db.write() as connection:
+        return sum(queue_delivery(connection, one) for one in deliveries)
