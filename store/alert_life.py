@@ -6,11 +6,12 @@ same run, the same suspect or the same shared cause, and only what fits none of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
-from store.alert_kinds import KINDS, AlertKind, worst
+from store.alert_kinds import KINDS, SEVERITIES, AlertKind, worst
 from store.sightings import STANDINGS, Key, Sighting, Standing
 
 State = Literal["suspicion", "suspected", "open", "acknowledged", "resolved", "retracted", "intended", "died"]
@@ -24,16 +25,20 @@ TOLD_STATES: tuple[State, ...] = ("open", "acknowledged")
 TOGETHER = timedelta(days=1)
 """Within which alerts of several backends with one suspect, or a shared cause, are one."""
 MACHINE = "memtrend"
+SAME = 1e-9
+"""Depths that differ by less are one."""
+UNTOLD = -math.inf
+"""The depth that was told of what nobody was told of."""
 
 
 class Signal(NamedTuple):
-    """One thing wrong in one series. `good`: runs in a row that showed nothing of it; `run_id`: the last one
-    that showed it, `first_run_id` the first."""
+    """One thing wrong in one series. `told`: how bad it was when somebody was last told; `good`: runs in a
+    row that showed nothing of it; `run_id`: the last one that showed it, `first_run_id` the first."""
 
     key: Key
     standing: Standing
     depth: float
-    worst: float
+    told: float
     good: int
     run_id: int | None
     first_run_id: int | None
@@ -54,8 +59,7 @@ class Cause(NamedTuple):
 
 class Incident(NamedTuple):
     """An alert with what is wrong in it. `context`: what its newest bad run shows beside the evidence, such
-    as losses by failure kind; `told_depth`: how bad its worst signal was when somebody was last
-    told; `told_at`: when it became open, None for a suspicion."""
+    as losses by failure kind; `told_at`: when it became open, None for a suspicion."""
 
     state: State
     opened_at: datetime
@@ -67,7 +71,6 @@ class Incident(NamedTuple):
     tags: tuple[str, ...] = ()
     owner: str = "default"
     told_at: datetime | None = None
-    told_depth: float = 0.0
     acknowledged_by: str | None = None
     muted_until: datetime | None = None
     judged: str | None = None
@@ -167,6 +170,8 @@ class _Board:
             self.before.append(None)
             return
         home = self.now[place]
+        if _outranks(signal, home):
+            signal = signal._replace(told=UNTOLD)
         self.now[place] = _with_facts(home._replace(signals=(*home.signals, signal)), self.facts)
         if self.before[place] is not None:
             step = Step("joined", f"{sighting.key.kind} belongs to it", run_id=self.facts.run_id)
@@ -192,6 +197,12 @@ class _Board:
             if before != incident
         ]
         return [one for one in found if one is not None]
+
+
+def _outranks(signal: Signal, incident: Incident) -> bool:
+    """Whether it makes the alert a worse one than people were told of."""
+    own, others = KINDS[signal.key.kind].severity, incident.kind.severity
+    return SEVERITIES.index(own) > SEVERITIES.index(others)
 
 
 def _silenced(incident: Incident, sighting: Sighting, facts: Facts) -> bool:
@@ -263,7 +274,6 @@ def _told(signal: Signal, sighting: Sighting, facts: Facts) -> Signal:
     return signal._replace(
         standing=standing,
         depth=sighting.depth,
-        worst=max(signal.worst, sighting.depth),
         good=0,
         run_id=facts.run_id,
         cases=sighting.cases or signal.cases,
@@ -310,18 +320,27 @@ def _settled(
 
 
 def _opened(incident: Incident, joined: Sequence[Step], facts: Facts) -> Turned:
-    told = incident._replace(state="open", told_at=facts.at, told_depth=incident.depth)
+    told = _all_told(incident)._replace(state="open", told_at=facts.at)
     return Turned(told, (Step("opened", run_id=facts.run_id), *joined))
 
 
+def _all_told(incident: Incident) -> Incident:
+    signals = tuple(one._replace(told=max(one.told, one.depth)) for one in incident.signals)
+    return incident._replace(signals=signals)
+
+
 def _still_open(incident: Incident, joined: Sequence[Step], facts: Facts) -> Turned:
-    """Told again only when it fell further, by a step of its kind, than when it was told last."""
-    deeper = incident.depth > incident.told_depth + max(incident.kind.step, 1e-9)
-    if not deeper:
+    """Told again only when something fell further, by a step of its kind, than when it was told last."""
+    if not any(_fell_further(signal) for signal in incident.standing):
         return Turned(incident, tuple(joined))
     action: Action = "reopened" if incident.state == "acknowledged" else "grew"
-    told = incident._replace(state="open", told_depth=incident.depth, acknowledged_by=None)
+    told = _all_told(incident)._replace(state="open", acknowledged_by=None)
     return Turned(told, (*joined, Step(action, run_id=facts.run_id)))
+
+
+def _fell_further(signal: Signal) -> bool:
+    step = max(KINDS[signal.key.kind].step, SAME)
+    return signal.standing == "sure" and signal.depth > signal.told + step
 
 
 def _over(incident: Incident, facts: Facts) -> Turned:

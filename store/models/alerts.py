@@ -16,9 +16,8 @@ OPEN_SIGNAL = text("closed_at IS NULL")
 
 class Alert(Base, table=True):
     """One cause, and what people see. `kind` and `severity` are of its worst signal; `cause` is what it is
-    grouped by, `context` what is told beside its evidence; `told_depth` is how bad it was when somebody was
-    last told; `suite_id` and `backend_id` are None where it is of several. state: suspicion, suspected,
-    open, acknowledged, resolved, retracted, intended or died."""
+    grouped by, `context` what is told beside its evidence; `suite_id` and `backend_id` are None where it is
+    of several. state: suspicion, suspected, open, acknowledged, resolved, retracted, intended or died."""
 
     __table_args__ = (Index("ix_alert_state", "state", "opened_at"),)
 
@@ -40,7 +39,6 @@ class Alert(Base, table=True):
     suspects: list[dict[str, Any]] = Field(sa_type=JsonText)
     cases: list[str] = Field(sa_type=JsonText)
     tags: list[str] = Field(sa_type=JsonText)
-    told_depth: float
     owner: str
     judged: str | None
     drill: bool
@@ -48,8 +46,8 @@ class Alert(Base, table=True):
 
 
 class AlertSignal(Base, table=True):
-    """One thing wrong in one series. `subject` is the metric, leg or schedule that it is about; `good` counts
-    the good runs in a row since. Of a series and kind one at most is open. standing: suspicion, suspected,
+    """One thing wrong in one series. `subject` is the metric, leg or schedule that it is about; `told` is
+    its depth when somebody was last told; `good` counts the good runs in a row since. Of a series and kind one at most is open. standing: suspicion, suspected,
     sure or clear."""
 
     __tablename__ = "alert_signal"
@@ -74,7 +72,7 @@ class AlertSignal(Base, table=True):
     subject: str
     standing: str
     depth: float
-    worst: float
+    told: float
     good: int
     run_id: int | None = Field(foreign_key="run.id")
     first_run_id: int | None = Field(foreign_key="run.id")

@@ -58,9 +58,6 @@ class DeliveryRow(NamedTuple):
     error: str | None
 
 
-_NOTHING_SENT: tuple[Any, ...] = (0, None, 0, 0, None)
-
-
 class ChannelRow(NamedTuple):
     """What a channel has come to. `waiting`: messages that are not sent yet, `failed`: given up since
     `since`; `disabled_at` with its reason while it takes nothing."""
@@ -132,7 +129,7 @@ def _signals(connection: Connection, alert_ids: Collection[int]) -> dict[int, li
 
 def _signal(key: Key, cases: tuple[str, ...], content: dict[str, Any], row: Any) -> Signal:
     return Signal(
-        key, row["standing"], row["depth"], row["worst"], row["good"], row["run_id"], row["first_run_id"],
+        key, row["standing"], row["depth"], row["told"], row["good"], row["run_id"], row["first_run_id"],
         cases, content, row["closed_at"] is not None, row["id"],
     )  # fmt: skip
 
@@ -149,7 +146,6 @@ def _incident(row: Any, signals: Iterable[Signal]) -> Incident:
         tags=tuple(row["tags"]),
         owner=row["owner"],
         told_at=row["told_at"],
-        told_depth=row["told_depth"],
         acknowledged_by=row["acknowledged_by"],
         muted_until=row["muted_until"],
         judged=row["judged"],
@@ -283,13 +279,18 @@ def channel_rows(db: Database, names: Iterable[str], since: datetime) -> list[Ch
         delivery.id.in_(newest), delivery.state != "sent"
     )
     with db.read() as connection:
-        counts: dict[str, tuple[Any, ...]] = {row[0]: tuple(row[1:]) for row in connection.execute(query)}
+        counts = {row[0]: tuple(row[1:]) for row in connection.execute(query)}
         last = {row.channel: row.error for row in connection.execute(errors)}
         off = {row.name: (row.disabled_at, row.reason) for row in connection.execute(sa.select(*state))}
-    return [
-        ChannelRow(name, *counts.get(name, _NOTHING_SENT), last.get(name), *off.get(name, (None, None)))
-        for name in names
-    ]
+    return [_channel_row(name, counts.get(name), last.get(name), off.get(name)) for name in names]
+
+
+def _channel_row(
+    name: str, counts: Any, last_error: str | None, off: tuple[datetime, str] | None
+) -> ChannelRow:
+    waiting, oldest, sent, failed, last_sent = counts or (0, None, 0, 0, None)
+    disabled_at, reason = off or (None, None)
+    return ChannelRow(name, waiting, oldest, sent, failed, last_sent, last_error, disabled_at, reason)
 
 
 def proofs(db: Database, limit: int = 30) -> list[ProofRow]:

@@ -115,7 +115,6 @@ def _alert_values(connection: Connection, it: Incident, at: datetime) -> dict[st
         "suspects": list(it.suspects),
         "cases": list(it.cases),
         "tags": list(it.tags),
-        "told_depth": it.told_depth,
         "owner": it.owner,
         "judged": it.judged,
         "drill": it.drill,
@@ -134,7 +133,7 @@ def _keep_signal(connection: Connection, alert_id: int, signal: Signal, at: date
     values = {
         "standing": signal.standing,
         "depth": signal.depth,
-        "worst": signal.worst,
+        "told": signal.told,
         "good": signal.good,
         "run_id": signal.run_id,
         "first_run_id": signal.first_run_id,
