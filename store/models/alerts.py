@@ -46,9 +46,9 @@ class Alert(Base, table=True):
 
 
 class AlertSignal(Base, table=True):
-    """One thing wrong in one series. `subject` is the metric, leg or schedule that it is about; `told` is
-    its depth when somebody was last told; `good` counts the good runs in a row since. Of a series and kind one at most is open. standing: suspicion, suspected,
-    sure or clear."""
+    """One thing wrong in one series. `subject` is the metric, leg or schedule that it is about; `told` is its
+    depth when somebody was last told; `good` counts the good runs in a row since. Of a series and kind one at
+    most is open. standing: suspicion, suspected, sure or clear."""
 
     __tablename__ = "alert_signal"
     __table_args__ = (
