@@ -287,7 +287,8 @@ class Collector:
             f"request:{request.author}", asked.trials, asked.tag, meta=asked.meta, wait_s=self.busy_wait_s
         )
         how = partial(go_on, begun) if begun else run_pair
-        done = self._run(Pair(asked.suite, asked.backend), way, how)
+        with logs.bound(request=request.id):
+            done = self._run(Pair(asked.suite, asked.backend), way, how)
         run_ids = [done.outcome.run_id] if done.outcome else request.run_ids
         if done.waits:
             self._waiting.add(request.id, allowed)
