@@ -23,6 +23,7 @@ from starlette.routing import Route
 from dashboard import loggers  # noqa: F401  first, for what it does to Streamlit's
 from dashboard.api import Marks, Run, Runs, Unknown
 from dashboard.healthz import Health
+from dashboard.hosts import KnownHosts
 from dashboard.machines import broken
 from dashboard.metrics import Metrics
 from store import logs
@@ -50,7 +51,7 @@ app = st.App(
         Route("/api", Unknown),
         Route("/api/{path:path}", Unknown),
     ],
-    middleware=[Middleware(GZipMiddleware, minimum_size=1024)],
+    middleware=[Middleware(KnownHosts), Middleware(GZipMiddleware, minimum_size=1024)],
     exception_handlers={StoreError: _logged, SettingsError: _logged},
 )
 
