@@ -134,47 +134,7 @@ _SHOWN = frozenset({
     "host", "hostaddr", "keepalives", "options", "passfile", "port", "service", "sslcert", "sslcrl", "sslkey",
     "sslmode", "sslrootcert", "target_session_attrs", "user",
 })  # fmt: skip
-"""Parameters of a connection that hold no secret. A password under a misspelt one is hidden like any other."""
-
-_SORTED_OTHERWISE).all():
-            name = connection.dialect.identifier_preparer.quote
-            connection.exec_driver_sql(
-                f'ALTER TABLE {name(table)} ALTER COLUMN {name(column)} TYPE TEXT COLLATE "C"'
-            )
-
-    def before_close(self, engine: Engine) -> None:
-        """Nothing."""
-
-    def check(self) -> None:
-        """A connection is to a database by its name: it cannot be another one meanwhile."""
-
-    def server(self, connection: Connection) -> str:
-        return f"PostgreSQL {connection.exec_driver_sql('SHOW server_version').scalar_one()}"
-
-    def size(self, connection: Connection) -> int:
-        return int(connection.exec_driver_sql("SELECT pg_database_size(current_database())").scalar_one())
-
-    def is_own_error(self, error: Exception) -> bool:
-        return type(error).__module__.partition(".")[0] == "psycopg"
-
-    def own_reason(self, error: Exception) -> str:
-        state = getattr(error, "sqlstate", None) or ""
-        told = next((_REASONS[state[:n]] for n in (5, 3, 2) if state[:n] in _REASONS), None)
-        if told:
-            return told.format(seconds=self.busy_seconds)
-        first = " ".join(str(error).split("\n")[:1])
-        if not state:
-            return f"the server cannot be reached ({first}); see that it runs, and check database.url"
-        return first
-
-
-_HIDDEN = "***"
-_SHOWN = frozenset({
-    "application_name", "channel_binding", "client_encoding", "connect_timeout", "dbname", "gssencmode", "host",
-    "hostaddr", "keepalives", "options", "passfile", "port", "service", "sslcert", "sslcrl", "sslkey", "sslmode",
-    "sslrootcert", "target_session_attrs", "user",
-})  # fmt: skip
-"""Parameters of a connection that hold no secret; a password under a misspelt one is hidden like any other."""
+"""Parameters of a connection that hold no secret; a password under a misspelt one is hidden, too."""
 
 _SORTED_OTHERWISE = sa.text(
     "SELECT table_name, column_name FROM information_schema.columns "
