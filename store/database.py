@@ -7,7 +7,6 @@ PostgreSQL alone knows stands in `store/dialects/`.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -177,7 +176,9 @@ def _kept_before(database: Database) -> Iterator[None]:
 
 def _tell(message: str) -> None:
     """Once in a record's life, whoever opens it."""
-    print(f"memtrend: {message}", file=sys.stderr)  # noqa: T201
+    from store import logs  # takes its time to import, and is needed once in a record's life
+
+    logs.say(f"memtrend: {message}")
 
 
 def _upgrade(connection: Connection) -> None:
