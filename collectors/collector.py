@@ -170,6 +170,9 @@ class Collector:
 
     def _begin(self) -> None:
         register_all(self.db, self.settings)
+        if kind := self.db.dialect.shared_by():
+            told = f"the record lies on a network file system ({kind}): memtrend doctor says why it must not"
+            self._complain([told])
         writes.interrupt_stale_runs(self.db)
         writes.take_back_from_the_dead(self.db, self.leader)
         for request in queries.requests(self.db, ["claimed"], limit=1000):
