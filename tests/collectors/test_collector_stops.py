@@ -1,5 +1,6 @@
 """A collector that is stopped: what it had is kept, what waited is answered or left to the next."""
 
+import json
 import signal
 from datetime import UTC, datetime
 
@@ -60,7 +61,8 @@ def test_term_checkpoints_and_resume_finishes(slow_home, db, monkeypatch):
         row = until(lambda: [r for r in queries.progress(db) if r.cases_done >= 3], "three cases are done")[0]
         collector.send_signal(signal.SIGTERM)
         assert collector.wait(timeout=10) == 0
-    assert process.said.read_text() == ""
+    said = [json.loads(line) for line in process.said.read_text().splitlines()]
+    assert [entry["status"] for entry in said if "status" in entry] == ["interrupted"]
     kept = results(db, row.id)
     interrupted = queries.run(db, row.id)
     assert interrupted.status == "interrupted"
