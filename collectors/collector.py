@@ -106,7 +106,9 @@ def collect(
     url = file.settings.database.url.get_secret_value()
     with closing(open_database(url)) as db, Pulse(db, stop, stand_by=stand_by) as pulse:
         if not stop.is_set():
+            LOG.info("the collector leads")
             Collector(db, file, stop, pulse.token).work(first_runs=first_runs)
+        LOG.info("the collector ends")
         return 1 if pulse.lost else 0
 
 
