@@ -116,8 +116,8 @@ def get(url):
 
 
 def test_up_serves_and_finishes_first_runs(home, port):
-    """The address is told once it answers, each suite gets a whole run and an entry, requests are done, and ^C
-    ends all."""
+    """The address is told once it answers, each suite gets a whole run and an entry, requests are done, and
+    ^C ends all."""
     with Up(home, port) as up:
         up.children()
         up.serves()  # only then is each child surely past its own beginning
