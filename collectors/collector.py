@@ -214,7 +214,7 @@ class Collector:
             register_all(self.db, settings)
         except (SettingsError, SuiteError) as error:
             message = f"the configuration was changed but is broken, so the former stays in force: {error}"
-            writes.add_event(self.db, "error", SOURCE, message)
+            self._owed.add(partial(writes.add_event, self.db, "error", SOURCE, message))
             LOG.error("the changed configuration is broken, so the former stays in force", why=for_log(error))
             return
         except StoreError:
