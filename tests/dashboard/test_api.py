@@ -13,6 +13,7 @@ import httpx
 import pytest
 import sqlalchemy as sa
 import time_machine
+import yaml
 
 from dashboard import api, machines
 from dashboard.limiter import RateLimit
@@ -378,29 +379,37 @@ def test_over_the_wire(record: Seed, tmp_path: Path) -> None:
 # As documented --------------------------------------------------------------------------------------------
 
 
-def documented_calls() -> list[str]:
-    """The curl commands of docs/operations.md, as a pipeline's shell gets them."""
+def documented_scripts() -> list[str]:
+    """What docs/operations.md lets each of the three pipelines do, as its shell gets it."""
     text = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
-    return re.findall(r"^ +(curl .*(?:(?<=\\)\n.*)*)$", text, flags=re.MULTILINE)
+    blocks = re.findall(
+        r"^```yaml\n(.*?)^```", text.partition("## After a deploy")[2], re.MULTILINE | re.DOTALL
+    )
+    github, gitlab, argo = (yaml.safe_load(block) for block in blocks[:3])
+    (container,) = argo["spec"]["template"]["spec"]["containers"]
+    return [github[0]["run"], *gitlab["memtrend"]["script"], *container["args"]]
+
+
+def in_shell(script: str, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    command = ["sh", "-euc", script]
+    return subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=False)
 
 
 def test_the_documented_calls_work(record: Seed, tmp_path: Path) -> None:
-    """Every curl command of the three pipelines is taken, and none that is repeated is done twice."""
+    """What each of the three pipelines does is taken, and not done twice when it is repeated; a refusal fails
+    the job and says why."""
     record.backend("hybrid")
     given = ("GITHUB_SHA", "GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT", "CI_COMMIT_SHORT_SHA", "CI_JOB_ID", "JOB")
     variables = {name: f"{name.lower()}-1" for name in given}
-    calls = documented_calls()
-    assert len(calls) == 6
+    scripts = documented_scripts()
+    assert len(scripts) == 3
     with served(str(record.db.url_public), tmp_path) as address:
         variables |= {"MEMTREND_URL": address, "MEMTREND_TOKEN": TOKEN}
-        for command in calls * 2:
-            ran = subprocess.run(
-                ["sh", "-euc", command],
-                env=os.environ | variables,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+        for script in scripts * 2:
+            ran = in_shell(script, variables)
             assert ran.returncode == 0, ran.stderr
+        refused = in_shell(scripts[0], variables | {"MEMTREND_TOKEN": "wrong"})
+        assert refused.returncode != 0
+        assert "wrong token" in refused.stdout
     assert len(queries.marks(record.db)) == 3
     assert [row.payload["backend"] for row in queries.requests(record.db)] == ["hybrid"] * 3
