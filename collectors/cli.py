@@ -328,8 +328,11 @@ def list_runs(
         release_those_of_the_dead(db)
         asked: queries.RunFilter = {"suites": suite, "backends": backend, "statuses": statuses}
         rows, fitting = queries.runs(db, **asked, limit=limit), queries.count_runs(db, **asked)
+        waiting = tables.waiting(queries.waiting_fires(db), queries.waiting_requests(db))
     narrowed = bool(suite or backend or status)
     print_json(shapes.run_list(rows)) if json else tables.print_runs(rows, fitting, narrowed=narrowed)
+    for line in waiting:
+        say(line)
 
 
 @runs_app.command()
