@@ -8,6 +8,8 @@
 from __future__ import annotations
 
 import argparse
+import signal
+import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -76,6 +78,8 @@ def _dotted(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def main(host: str = "127.0.0.1", port: int = 8501) -> None:
     """Serve until TERM or INT; nothing but entries of the log is printed."""
     logs.begin(_log_section())
+    # uvicorn raises the signal once more when it has stopped, which would be no good ending.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with logs.alone():
         app.run(config=config(host, port))
 
