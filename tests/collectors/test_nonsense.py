@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timeout(600)
 FLOOR = "[backends.floor]\ntype = 'everything'\n"
 BROKEN = {
     "not TOML": ('[limits\ntimeout = "soon"\n', ["memtrend.toml: not TOML", "at line 1"]),
-    "cut off": ("[backends.floor]\ntype = 'every", ["not TOML", "at line 2"]),
+    "cut off": ("[backends.floor]\ntype = 'every", ["not TOML", "at end of document"]),
     "not text": (b"\xff\xfe\x00", ["not UTF-8 text"]),
     "unknown key": ("[limits]\nspeed = 3\n", ["limits.speed", "unknown key"]),
     "wrong type": ("[limits]\ntimeout = 'soon'\n", ["limits.timeout"]),

@@ -77,7 +77,7 @@ def test_a_disk_that_is_full_while_a_run_is_closed(home, db):
         expect(db, "night", datetime.now(UTC))
         until(lambda: queries.progress(db), "a run is under way")
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
-        until(lambda: "disk" in said(home), "the collector says it")
+        until(lambda: "the record refuses" in said(home), "the collector says it")
         assert "record.db" in said(home)
         assert "MB are free there" in said(home)
         assert process.poll() is None
