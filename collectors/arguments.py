@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from collectors.starter import unconfigured
+from store.hiding import hidden
+from store.marks import mark_text, mark_time
 
 if TYPE_CHECKING:
     from collectors.pairs import Todo
@@ -86,13 +88,27 @@ def pairs(given: list[str] | None) -> dict[str, str]:
     for key, sign, _ in split:
         if not key or not sign:
             raise Refused(f"--meta {key}: should be KEY=VALUE")
-    return {key: value for key, _, value in split}
+    told: dict[str, str] = hidden({key: value for key, _, value in split})
+    return told
 
 
 def moment(text: str | None) -> datetime | None:
+    """In UTC; a time without its zone is meant where memtrend runs."""
     if text is None:
         return None
     try:
-        return datetime.fromisoformat(text).astimezone(UTC)
-    except (ValueError, OverflowError):
+        at = datetime.fromisoformat(text)
+    except ValueError:
         raise Refused(f"{text!r} should be a date or time such as 2026-03-04T09:30+01:00") from None
+    try:
+        return mark_time(at)
+    except ValueError as error:
+        raise Refused(f"{text!r} {error}") from None
+
+
+def said(text: str) -> str:
+    """What a mark is to say."""
+    try:
+        return mark_text(text)
+    except ValueError as error:
+        raise Refused(f"the text of a mark {error}, such as 'deploy agent 4.12'") from None

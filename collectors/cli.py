@@ -26,6 +26,7 @@ from collectors.arguments import (
     moment,
     pairs,
     refuse_unknown,
+    said,
     to_resume,
     writable,
 )
@@ -194,7 +195,9 @@ def run(
     run_id: Annotated[int | None, typer.Argument(help="With --resume: the run to finish.")] = None,
     trials: Annotated[int, typer.Option(min=1, help="Times each scenario is played.")] = 1,
     tag: Tag = "",
-    mark: Annotated[str, typer.Option(help="Draw a line with this text on every chart, dated now.")] = "",
+    mark: Annotated[
+        str | None, typer.Option(help="Draw a line with this text on every chart, dated now.")
+    ] = None,
     meta: Meta = None,
     json: Json = False,
 ) -> None:
@@ -208,7 +211,7 @@ def run(
 
     quiet_libraries()
     _refuse_mixed(resume, run_id, anew=trials > 1 or bool(tag or meta))
-    of, kept = settings(), pairs(meta)
+    of, kept, drawn = settings(), pairs(meta), None if mark is None else said(mark)
     suites = chosen(suite, suite_names(of), "suite")
     backends = chosen(backend, backend_names(of), "backend")
     with database(of) as db, stop_on_signals(ONCE_MORE) as stop, redirect_stdout(sys.stderr):
@@ -218,8 +221,8 @@ def run(
             todo = doing.planned(of, suites, backends, trials=trials, tag=tag, meta=kept)
         for line in (*policy.complaints(db, of, suites), *note_planned(db, (one.plan for one in todo))):
             say(line)
-        if mark:
-            say(f"mark {writes.add_mark(db, mark, meta=kept)}: {mark}")
+        if drawn:
+            say(f"mark {writes.add_mark(db, drawn, meta=kept)}: {drawn}")
         ended = doing.run_all(db, todo, stop)
         made = [done.outcome.run_id for done in ended if done.outcome]
         rows = queries.runs(db, ids=made, limit=None)
@@ -292,8 +295,9 @@ def mark(
     """Draw a dated line on every chart."""
     from store import writes
 
+    line = said(text)
     with database() as db:
-        typer.echo(f"mark {writes.add_mark(db, text, moment(at), meta=pairs(meta))}: {text}")
+        typer.echo(f"mark {writes.add_mark(db, line, moment(at), meta=pairs(meta))}: {line}")
 
 
 # Reading
@@ -324,8 +328,11 @@ def list_runs(
         release_those_of_the_dead(db)
         asked: queries.RunFilter = {"suites": suite, "backends": backend, "statuses": statuses}
         rows, fitting = queries.runs(db, **asked, limit=limit), queries.count_runs(db, **asked)
+        waiting = tables.waiting(queries.waiting_fires(db), queries.waiting_requests(db))
     narrowed = bool(suite or backend or status)
     print_json(shapes.run_list(rows)) if json else tables.print_runs(rows, fitting, narrowed=narrowed)
+    for line in waiting:
+        say(line)
 
 
 @runs_app.command()

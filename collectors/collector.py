@@ -106,7 +106,9 @@ def collect(
     url = file.settings.database.url.get_secret_value()
     with closing(open_database(url)) as db, Pulse(db, stop, stand_by=stand_by) as pulse:
         if not stop.is_set():
+            LOG.info("the collector leads")
             Collector(db, file, stop, pulse.token).work(first_runs=first_runs)
+        LOG.info("the collector ends")
         return 1 if pulse.lost else 0
 
 
@@ -170,6 +172,9 @@ class Collector:
 
     def _begin(self) -> None:
         register_all(self.db, self.settings)
+        if kind := self.db.dialect.shared_by():
+            told = f"the record lies on a network file system ({kind}): memtrend doctor says why it must not"
+            self._complain([told])
         writes.interrupt_stale_runs(self.db)
         writes.take_back_from_the_dead(self.db, self.leader)
         for request in queries.requests(self.db, ["claimed"], limit=1000):
@@ -209,7 +214,7 @@ class Collector:
             register_all(self.db, settings)
         except (SettingsError, SuiteError) as error:
             message = f"the configuration was changed but is broken, so the former stays in force: {error}"
-            writes.add_event(self.db, "error", SOURCE, message)
+            self._owed.add(partial(writes.add_event, self.db, "error", SOURCE, message))
             LOG.error("the changed configuration is broken, so the former stays in force", why=for_log(error))
             return
         except StoreError:
@@ -287,7 +292,8 @@ class Collector:
             f"request:{request.author}", asked.trials, asked.tag, meta=asked.meta, wait_s=self.busy_wait_s
         )
         how = partial(go_on, begun) if begun else run_pair
-        done = self._run(Pair(asked.suite, asked.backend), way, how)
+        with logs.bound(request=request.id):
+            done = self._run(Pair(asked.suite, asked.backend), way, how)
         run_ids = [done.outcome.run_id] if done.outcome else request.run_ids
         if done.waits:
             self._waiting.add(request.id, allowed)

@@ -23,7 +23,7 @@ from collectors.sampling import Sample
 from collectors.schedule import DAYS_AHEAD, next_fire, upcoming
 from collectors.waiting import Waiting
 from collectors.worker import Worker
-from store import queries, writes
+from store import logs, queries, writes
 from store.cron import GRACE
 from store.database import Database
 from store.errors import DatabaseError
@@ -135,7 +135,8 @@ class Fires:
         """What it came to and the record refused is found out again, once it does not: the fire is given
         back, and gone on with."""
         try:
-            self._begin(fire, datetime.now(UTC))
+            with logs.bound(schedule=fire.schedule):
+                self._begin(fire, datetime.now(UTC))
         except DatabaseError:
             self._owed.add(partial(writes.give_back, self.db, *fire[:2], self.leader))
             raise

@@ -13,9 +13,9 @@ class Owed:
     thread pays."""
 
     def __init__(self) -> None:
-        self._writes: deque[Callable[[], None]] = deque()
+        self._writes: deque[Callable[[], object]] = deque()
 
-    def add(self, write: Callable[[], None]) -> None:
+    def add(self, write: Callable[[], object]) -> None:
         self._writes.append(write)
 
     def pay(self) -> None:

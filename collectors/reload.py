@@ -33,9 +33,10 @@ class SettingsFile:
         if stamp == self._read or not rests:
             return None
         self._read = stamp
-        if stamp is None:
+        settings = self._load()
+        if settings.source is None:
             raise SettingsError(f"{self._path} is gone: put it back, or start anew for the defaults")
-        return self._load()
+        return settings
 
     def read_again(self) -> None:
         """Let the next `reread` give what the last one gave: it could not be followed yet."""
@@ -49,6 +50,6 @@ class SettingsFile:
     def _stamp(self) -> Stamp | None:
         try:
             stat = self._path.stat()
-        except FileNotFoundError:
+        except OSError:  # it is gone, or the way to it
             return None
         return Stamp(stat.st_mtime_ns, stat.st_size, stat.st_ino)

@@ -16,7 +16,8 @@ from collectors.contract import CheckResult
 from collectors.suite import SHIPPED
 from store import words
 from store.metrics import METRICS
-from store.queries import CaseRow, CaseStanding, LogRow, Rolled, RunRow
+from store.queries import CaseRow, CaseStanding, FireRow, LogRow, Rolled, RunRow
+from store.records import RequestRow
 
 if TYPE_CHECKING:
     from collectors.envs import Env
@@ -54,6 +55,14 @@ def print_environments(envs: Sequence[Env], removed: Sequence[str] | None) -> No
             busy,
         )
     _console().print(table)
+
+
+def waiting(fires: Sequence[FireRow], requests: Sequence[RequestRow]) -> list[str]:
+    """A line for each run that was asked for or is due, and has been put off."""
+    due = [
+        f"{fire.schedule}, {fire.scheduled_for:%Y-%m-%d %H:%M} UTC, waits: {fire.reason}" for fire in fires
+    ]
+    return [*due, *(f"request-{row.id} waits: {row.error}" for row in requests)]
 
 
 def print_runs(rows: Sequence[RunRow], fitting: int, *, narrowed: bool) -> None:

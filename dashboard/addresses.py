@@ -8,6 +8,6 @@ LARGEST = 2**63 - 1
 
 def number(text: str) -> int | None:
     """A whole number; None where it is none, or larger than any in the record."""
-    if not text.isdecimal() or len(text) > len(str(LARGEST)):
+    if not (text.isascii() and text.isdecimal()) or len(text) > len(str(LARGEST)):
         return None
     return value if (value := int(text)) <= LARGEST else None

@@ -23,11 +23,13 @@ from starlette.responses import JSONResponse, Response
 from dashboard import addresses
 from dashboard.bodies import B, MarkBody, RunBody, Wrong, read_body, read_key
 from dashboard.limiter import RateLimit
-from dashboard.machines import Resource, database, settings, wrong
+from dashboard.machines import Resource, database, settings, unknown_parameter, wrong
 from store import queries, shapes, writes
 from store.queries import Answer, RunFilter
 from store.records import RequestRow
 
+FILTERS = ("suite", "backend", "status", "limit", "offset")
+STATUSES = ("running", "whole", "invalid", "void", "interrupted")
 LARGEST_PAGE = 500
 PREFIX = "request-"
 """What tells the id of a request from that of a run, under one path."""
@@ -43,7 +45,10 @@ class Runs(Resource):
     """Whole numbers only in limit and offset; 400 names the one that is not."""
 
     def get(self, request: Request) -> Response:
+        if unknown := unknown_parameter(request, FILTERS):
+            return unknown
         try:
+            _refuse_unknown("status", request.query_params.getlist("status"), STATUSES)
             limit, offset = _number(request, "limit", 20), _number(request, "offset", 0)
         except Wrong as error:
             return wrong(error.field, error.problem)
@@ -169,10 +174,10 @@ def _ask_for_run(asked: RunBody, key: str) -> Response:
     """A queued request. Names are checked against what the collector has told of its configuration."""
     db = database()
     own = [row.name for row in queries.backends(db) if not row.control_of]
-    _refuse_unknown("suite", asked.suite, [row.name for row in queries.suites(db)])
-    _refuse_unknown("backend", asked.backend, own)
+    _refuse_unknown("suite", [asked.suite], [row.name for row in queries.suites(db)])
+    _refuse_unknown("backend", [asked.backend], own)
     if asked.subset is not None:
-        _refuse_unknown("subset", asked.subset, [row.tag for row in queries.suite_tags(db, asked.suite)])
+        _refuse_unknown("subset", [asked.subset], [row.tag for row in queries.suite_tags(db, asked.suite)])
     payload = {"suite": asked.suite, "backend": asked.backend, "tag": asked.subset or "", "meta": asked.meta}
     answer = queries.answer(db, writes.ask_for_run(db, payload, key))
     assert answer is not None
@@ -180,10 +185,11 @@ def _ask_for_run(asked: RunBody, key: str) -> Response:
     return JSONResponse(made, 202, {"Location": made["url"]})
 
 
-def _refuse_unknown(field: str, name: str, known: Sequence[str]) -> None:
-    if name not in known:
-        names = ", ".join(known[:50]) or "none yet; a collector writes them when it starts"
-        raise Wrong(field, f"unknown name {name[:50]!r}; known: {names}")
+def _refuse_unknown(field: str, names: Sequence[str], known: Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            told = ", ".join(known[:50]) or "none yet; a collector writes them when it starts"
+            raise Wrong(field, f"unknown name {name[:50]!r}; known: {told}")
 
 
 def _draw_mark(asked: MarkBody, key: str) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
 from pydantic import (
@@ -17,10 +17,11 @@ from pydantic import (
 )
 from starlette.requests import Request
 
-from store.hiding import redacted
+from store.hiding import hidden
+from store.marks import mark_text, mark_time, one_line
 
 LARGEST = 64 * 1024
-KEY = "Idempotency-Key"
+IDEMPOTENCY_KEY = "Idempotency-Key"
 
 
 class Wrong(Exception):
@@ -39,24 +40,21 @@ def _moment(value: Any) -> Any:
         at = None
     if at is None or at.tzinfo is None:
         raise ValueError("should be a time with its zone, such as 2026-03-04T09:30:00Z")
-    if not 1970 <= at.year <= 2100:
-        raise ValueError("should lie between 1970 and 2100")
-    return at.astimezone(UTC)
+    return mark_time(at)
 
 
-def _printable(text: str) -> str:
-    if re.search(r"[\x00-\x1f\x7f]", text):
-        raise ValueError("should be one line without control characters")
-    return redacted(text)
+def _text(text: str) -> str:
+    """Several lines, but nothing that a record or a page could not hold."""
+    for line in re.split(r"[\n\t]", text):
+        one_line(line)
+    return text
 
 
 Moment = Annotated[datetime, BeforeValidator(_moment)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-Line = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500), AfterValidator(_printable)
-]
-Value = Annotated[str, StringConstraints(max_length=1000), AfterValidator(redacted)]
-Meta = Annotated[dict[Name, Value], Field(max_length=50)]
+Key = Annotated[Name, AfterValidator(one_line)]
+Value = Annotated[str, StringConstraints(max_length=1000), AfterValidator(_text)]
+Meta = Annotated[dict[Key, Value], Field(max_length=50), AfterValidator(hidden)]
 
 
 class Body(BaseModel):
@@ -75,7 +73,7 @@ class RunBody(Body):
 class MarkBody(Body):
     """A line to draw on every chart. `at` None is now."""
 
-    text: Line
+    text: Annotated[str, AfterValidator(mark_text)]
     at: Moment | None = None
     meta: Meta = {}
 
@@ -98,9 +96,9 @@ async def read_body(request: Request, kind: type[B]) -> B:
 
 def read_key(request: Request) -> str:
     """The name that a call goes by, so that it can be repeated; "" without one. Raises `Wrong`."""
-    key = request.headers.get(KEY)
+    key = request.headers.get(IDEMPOTENCY_KEY)
     if key is not None and not re.fullmatch(r"[\x20-\x7e]{1,200}", key):
-        raise Wrong(KEY, "should be 1 to 200 printable characters of ASCII")
+        raise Wrong(IDEMPOTENCY_KEY, "should be 1 to 200 printable characters of ASCII")
     return key or ""
 
 

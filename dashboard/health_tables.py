@@ -53,21 +53,26 @@ def run_column() -> Any:
 
 # Fires ----------------------------------------------------------------------------------------------------
 
-FIRE_COLOURS = {"missed": "red", "does not count": "violet", "skipped": "", "late": "orange"}
+FIRE_COLOURS = {"missed": "red", "does not count": "violet", "skipped": "", "late": "orange", "waits": "blue"}
 
 
 def fires_frame(fires: Sequence[FireRow], runs: Sequence[RunState]) -> pd.DataFrame:
-    """What was not done as it should have been, the newest first. `runs`: at least those of the fires."""
+    """What was not done as it should have been, or waits for something, the newest first. `runs`: at least
+    those of the fires."""
     known = {run.run_id: run for run in runs}
-    wrong = [fire for fire in reversed(fires) if fire.state not in ("done", "due")]
+    wrong = [fire for fire in reversed(fires) if fire.state not in ("done", "due") or _waits(fire)]
     return pd.DataFrame([_fire(fire, known) for fire in wrong])
+
+
+def _waits(fire: FireRow) -> bool:
+    return fire.state == "due" and fire.reason is not None
 
 
 def _fire(fire: FireRow, known: Mapping[int, RunState]) -> dict[str, Any]:
     return {
         "at": fire.scheduled_for.astimezone(parts.zone()),
         "schedule": fire.schedule,
-        "state": [health_words.STATES[fire.state]],
+        "state": ["waits" if _waits(fire) else health_words.STATES[fire.state]],
         "reason": "; ".join(_why(fire, known)),
         "runs": words.count(len(fire.run_ids), "run") if fire.run_ids else "",
     }
@@ -148,6 +153,18 @@ def _index(rows: Sequence[IndexCount], styles: Mapping[str, Style]) -> list[dict
     ]
 
 
+def legs_off(rows: Sequence[IndexCount]) -> list[str]:
+    """Legs that did not hold what they should when they were last counted, in words."""
+    newest = {(row.suite, row.backend): row.run_id for row in rows}  # the oldest come first
+    last = [row for row in rows if newest[row.suite, row.backend] == row.run_id]
+    found = []
+    for row in last:
+        counted = [one.counted for one in last if one.run_id == row.run_id]
+        if (stands := _stands(counted, row)) not in health_words.FINE:
+            found.append(health_words.leg_off(row.backend, row.leg, stands))
+    return list(dict.fromkeys(found))
+
+
 def _stands(counted: Sequence[int], row: IndexCount) -> str:
     return health_words.legs(counted, row.expected, row.counted)
 
@@ -158,12 +175,12 @@ def counts_columns(frame: pd.DataFrame) -> dict[str, Any]:
     colours = {word: "" if word in health_words.FINE else "red" for word in told}
     return {
         "mark": column.ImageColumn("", width=34),
-        "backend": column.TextColumn("Backend", width=90),
-        "suite": column.TextColumn("Suite", width=90),
-        "leg": column.TextColumn("Leg", width=80),
-        "count": column.NumberColumn("Count", format="localized", width=70),
-        "over": column.LineChartColumn("30 days", y_min=0, width=130, color="gray"),
-        "stands": badges("Legs", colours, 110),
+        "backend": column.TextColumn("Backend", width=84),
+        "suite": column.TextColumn("Suite", width=80),
+        "leg": column.TextColumn("Leg", width=74),
+        "count": column.NumberColumn("Count", format="localized", width=66),
+        "over": column.LineChartColumn("30 days", y_min=0, width=86, color="gray"),
+        "stands": badges("Legs", colours, 106),
     }
 
 
@@ -203,11 +220,11 @@ def _lease(lease: LeaseRow, clock: datetime) -> dict[str, Any]:
 def leases_columns() -> dict[str, Any]:
     column = st.column_config
     return {
-        "what": column.TextColumn("What", width=170),
-        "state": badges("State", {"alive": "", "silent": "violet", "held": "blue", "free": ""}, 70),
-        "owner": column.TextColumn("Owner", width=190),
-        "when": column.TextColumn("By the database's clock", width=210),
-        "token": column.NumberColumn("Token", format="%d", width=60, help="Higher each time it is taken."),
+        "what": column.TextColumn("What", width=200),
+        "state": badges("State", {"alive": "", "silent": "violet", "held": "blue", "free": ""}, 80),
+        "owner": column.TextColumn("Owner", width="medium"),
+        "when": column.TextColumn("By the database's clock", width="medium"),
+        "token": column.NumberColumn("Token", format="%d", width=70, help="Higher each time it is taken."),
     }
 
 
@@ -275,11 +292,11 @@ def noise_columns() -> dict[str, Any]:
     column = st.column_config
     return {
         "mark": column.ImageColumn("", width=34),
-        "backend": column.TextColumn("Backend", width=90),
-        "suite": column.TextColumn("Suite", width=90),
-        "flips": column.TextColumn("Cases that differ", width=110),
-        "over": column.LineChartColumn("So far", y_min=0, width=110, color="gray"),
-        "false": column.TextColumn("False verdicts", width=100),
+        "backend": column.TextColumn("Backend", width=84),
+        "suite": column.TextColumn("Suite", width=72),
+        "flips": column.TextColumn("Differ", width=74, help="Cases whose two answers came out otherwise."),
+        "over": column.LineChartColumn("So far", y_min=0, width=74, color="gray"),
+        "false": column.TextColumn("False verdicts", width=94),
         "last": moment_column("Last"),
     }
 

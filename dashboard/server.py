@@ -8,6 +8,8 @@
 from __future__ import annotations
 
 import argparse
+import signal
+import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +25,7 @@ from starlette.routing import Route
 from dashboard import loggers  # noqa: F401  first, for what it does to Streamlit's
 from dashboard.api import Marks, Run, Runs, Unknown
 from dashboard.healthz import Health
+from dashboard.hosts import KnownHosts
 from dashboard.machines import broken
 from dashboard.metrics import Metrics
 from store import logs
@@ -50,7 +53,7 @@ app = st.App(
         Route("/api", Unknown),
         Route("/api/{path:path}", Unknown),
     ],
-    middleware=[Middleware(GZipMiddleware, minimum_size=1024)],
+    middleware=[Middleware(KnownHosts), Middleware(GZipMiddleware, minimum_size=1024)],
     exception_handlers={StoreError: _logged, SettingsError: _logged},
 )
 
@@ -75,6 +78,8 @@ def _dotted(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def main(host: str = "127.0.0.1", port: int = 8501) -> None:
     """Serve until TERM or INT; nothing but entries of the log is printed."""
     logs.begin(_log_section())
+    # uvicorn raises the signal once more when it has stopped, which would be no good ending.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with logs.alone():
         app.run(config=config(host, port))
 

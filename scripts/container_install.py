@@ -7,6 +7,7 @@ the dependencies, which change seldom and so are a layer of their own, then memt
 
 import os
 import sys
+from pathlib import Path
 
 from install import ROOT, create, install_uv, pip_settings, run, stop, uv_settings
 
@@ -21,11 +22,11 @@ STEPS = {
 def main(arguments):
     if len(arguments) != 2 or arguments[1] not in STEPS:
         stop("two arguments are needed", "name a folder, and one of " + ", ".join(STEPS))
-    venv = os.path.abspath(arguments[0])
+    venv = Path(arguments[0]).absolute()
     os.chdir(ROOT)
-    python, uv = (os.path.join(venv, "bin", name) for name in ("python", "uv"))
-    if not os.path.exists(uv):
-        create(venv)
+    python, uv = (str(venv / "bin" / name) for name in ("python", "uv"))
+    if not Path(uv).exists():
+        create(str(venv))
         install_uv(python)
     # Compiled now: who runs it may not write there, and each process would compile it all again.
     install = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", python, *LOCKED]

@@ -75,6 +75,7 @@ def _killed(world: World, kinds: list[str], dice: random.Random) -> Found:
 def _kill(world: World, record: Record, number: int, what: str, dice: random.Random, started: float) -> Kill:
     victim = world.until(lambda: world.leader() if what == "leader" else world.find(what), f"a {what} lives")
     if what == "worker":  # it lives no longer than its run
+        world.workers += 1
         world.wait(dice.uniform(0.0, 0.8))
         victim = world.until(lambda: world.find(what), "a worker lives")
     stored, in_flight, theirs = record.stored(), record.in_flight(), _theirs(world, victim, what)
@@ -86,7 +87,7 @@ def _kill(world: World, record: Record, number: int, what: str, dice: random.Ran
     gone, late = time.monotonic() - at, _alive(theirs)
     world.until(world.leader, "a collector leads again")
     back = time.monotonic() - at
-    wrong = [*problems(record, stored), *(f"outlived its parent: {one}" for one in late)]
+    wrong = [*problems(record, stored, world.workers), *(f"outlived its parent: {one}" for one in late)]
     return Kill(number, at - started, what, in_flight, back, gone, wrong)
 
 
@@ -109,7 +110,7 @@ def _ended(world: World, record: Record) -> Iterator[str]:
     stored = record.stored()
     if any(code != 0 for code in world.stop()):
         yield "TERM did not end it with exit code 0"
-    yield from problems(record, stored)
+    yield from problems(record, stored, world.workers)
     yield from unsettled(record)
     yield from left_on_disk(world.home)
     yield from (f"left: process {one}" for one in left_behind(world.home))

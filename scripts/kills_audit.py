@@ -36,7 +36,6 @@ WRONG = {
     " cases_done != (SELECT count(*) FROM case_result WHERE run_id = run.id)",
     "a case lies in no scenario": "SELECT run_id, case_id FROM case_result AS c WHERE"
     " NOT EXISTS (SELECT 1 FROM scenario_result AS s WHERE s.run_id = c.run_id)",
-    "an answer was an error": "SELECT run_id, case_id FROM case_result WHERE status = 'error'",
     "a fire is done and a run of it is not whole": "SELECT schedule, scheduled_for FROM fire,"
     " json_each(run_ids) JOIN run ON run.id = value WHERE fire.state = 'done' AND run.status != 'whole'",
     "a fire is done and has no run": "SELECT schedule, scheduled_for FROM fire WHERE state = 'done' AND"
@@ -91,8 +90,12 @@ class Record:
         return dict(self.rows(f"SELECT {column}, count(*) FROM {table} GROUP BY 1"))  # type: ignore[arg-type]
 
 
-def problems(record: Record, before: dict[str, set[tuple[Any, ...]]]) -> Iterator[str]:
-    """What is wrong at any moment. `before`: what was stored at an earlier one."""
+def problems(record: Record, before: dict[str, set[tuple[Any, ...]]], workers: int) -> Iterator[str]:
+    """What is wrong at any moment. `before`: what was stored at an earlier one; `workers`: how many were
+    killed so far, each of which may have taken the answer along that it was about to give."""
+    errors = record.rows("SELECT run_id, case_id FROM case_result WHERE status = 'error'")
+    if len(errors) > workers:
+        yield f"errors: {_some(errors)}"
     after = record.stored()
     for what, rows in before.items():
         if lost := rows - after[what]:

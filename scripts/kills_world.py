@@ -120,7 +120,8 @@ class Service:
 
 
 class World:
-    """The folder, its services, and its fires, which come as long as `firing`."""
+    """The folder, its services, and its fires, which come as long as `firing`. `workers`: how many of them
+    were killed."""
 
     def __init__(self, home: Path, *commands: tuple[str, ...]) -> None:
         self.home, self.firing = home, True
@@ -128,7 +129,7 @@ class World:
         self.db = opened(home)
         pretend_first_runs(self.db, home)
         self._next = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(days=20)
-        self._turn, self._fired = 0, time.monotonic()
+        self._turn, self._fired, self.workers = 0, time.monotonic(), 0
         self.services = [Service(home, *command) for command in commands]
 
     def __enter__(self) -> World:

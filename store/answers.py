@@ -20,15 +20,14 @@ class Table:
     def __init__(self, record: VerdictRecord, rows: Iterable[AnswerRow | ValueRow]) -> None:
         self.columns = {case.id: column for column, case in enumerate(record.cases)}
         self.prime = frozenset(record.baseline.primed)
-        self.rows: dict[tuple[int, int], Floats] = {}
-        for told in rows:
-            column = self.columns.get(told.case_id)
-            if column is not None and told.value is not None:
-                row = self.rows.setdefault((told.run_id, told.trial), self._empty())
-                row[column] = told.value
-
-    def _empty(self) -> Floats:
-        return np.full(len(self.columns), np.nan)
+        found: dict[tuple[int, int], list[float]] = {}  # lists, since an array is slow to fill one by one
+        for run_id, case_id, trial, *_, value in rows:
+            column = self.columns.get(case_id)
+            if column is not None and value is not None:
+                if (run_id, trial) not in found:
+                    found[run_id, trial] = [np.nan] * len(self.columns)
+                found[run_id, trial][column] = value
+        self.rows = {key: np.array(row) for key, row in found.items()}
 
     def nights(self, run_ids: Iterable[int]) -> Floats:
         """The first trial of each run, and every trial of one that primed the baseline."""

@@ -16,7 +16,11 @@ from typing import NamedTuple
 
 from sqlalchemy.engine import URL
 
-from store.database import BUSY_SECONDS, REVISIONS, Database, DatabaseError, error_code, reason
+from store.database import REVISIONS, Database
+from store.dialects import dialect_of
+from store.dialects.base import BUSY_SECONDS
+from store.dialects.sqlite import error_code, reason
+from store.errors import DatabaseError
 from store.queries.operation import leases
 
 PAGES = 4096
@@ -46,8 +50,8 @@ def file_of(url: URL) -> Path:
     """The file that a URL of the record names. Raises `DatabaseError` for a server's."""
     if url.get_backend_name() != "sqlite":
         raise DatabaseError(
-            f"{url.render_as_string()} is no SQLite file; copy it with pg_dump --format=custom --file=FILE, "
-            "and put it back with pg_restore --clean"
+            f"{dialect_of(url).url_public} is no SQLite file; copy it with pg_dump --format=custom "
+            "--file=FILE, and put it back with pg_restore --clean"
         )
     return Path(url.database or "")
 

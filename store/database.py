@@ -7,9 +7,8 @@ PostgreSQL alone knows stands in `store/dialects/`.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -17,6 +16,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from store.dialects import dialect_of
+from store.dialects.base import UPGRADE_SECONDS
 from store.dialects.sql import NOW, insert_rows, is_double, upsert
 from store.errors import DatabaseError
 
@@ -38,10 +38,11 @@ REVISIONS = tuple(sorted(path.stem.split("_")[0] for path in (MIGRATIONS / "vers
 
 
 class Database:
-    """An open record. Safe to share among threads; a forked process opens its own."""
+    """An open record. Safe to share among threads; a forked process opens its own. `busy_seconds`: so long a
+    writer waits for its turn, `BUSY_SECONDS` by default."""
 
-    def __init__(self, url: str) -> None:
-        self.dialect = dialect_of(url)
+    def __init__(self, url: str, busy_seconds: float | None = None) -> None:
+        self.dialect = dialect_of(url, busy_seconds)
         self._engine = self.dialect.engine()
         self._reader = self._engine.execution_options(**self.dialect.reading)
         self._writer = self._engine.execution_options(memtrend_write=True, **self.dialect.writing)
@@ -106,7 +107,8 @@ def open_database(url: str) -> Database:
         with database._plain_errors("open"):
             database.dialect.settle(database._engine)  # not before it is known to be ours: it stays so
         if current != REVISIONS[-1]:
-            _migrate(database)
+            with closing(Database(url, UPGRADE_SECONDS)) as patient:
+                _migrate(patient)
     except BaseException:
         database._engine.dispose()  # no more than that: it may be somebody else's
         raise
@@ -166,10 +168,17 @@ def _migrate(database: Database) -> None:
 def _kept_before(database: Database) -> Iterator[None]:
     from store.backup import kept_before  # it builds on this module
 
+    _tell(f"upgrading {database.url_public} to revision {REVISIONS[-1]}, as soon as it is copied")
     with kept_before(database.dialect.url, REVISIONS[-1]) as copy:
-        told = f"memtrend: upgrading to revision {REVISIONS[-1]}; what was there before is kept: {copy}"
-        print(told, file=sys.stderr)  # noqa: T201  once in a record's life, whoever opens it
+        _tell(f"what was there before is kept: {copy}")
         yield
+
+
+def _tell(message: str) -> None:
+    """Once in a record's life, whoever opens it."""
+    from store import logs  # takes its time to import, and is needed once in a record's life
+
+    logs.say(f"memtrend: {message}")
 
 
 def _upgrade(connection: Connection) -> None:

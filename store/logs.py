@@ -67,6 +67,14 @@ def begin(section: LogSection | None = None) -> None:
     warnings.showwarning = _warned
 
 
+def say(text: str) -> None:
+    """To a person on stderr, as an entry where nothing else is said. No text of a memory."""
+    if isinstance(sys.stderr, _Printed):
+        get("record").info(text)
+    else:
+        sys.stderr.write(f"{text}\n")
+
+
 @contextmanager
 def alone() -> Iterator[None]:
     """While it lasts the process says nothing but entries: what is printed becomes one of level debug,

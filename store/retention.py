@@ -9,7 +9,10 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from store.database import BUSY_SECONDS, Database, DatabaseError, reason
+from store.database import Database
+from store.dialects.base import BUSY_SECONDS
+from store.dialects.sqlite import reason
+from store.errors import DatabaseError
 from store.queries.retention import What, removable
 from store.sections import RetentionSection, time_of
 from store.words import count

@@ -269,9 +269,11 @@ class EnvironmentsSection(Section):
 
 
 class DashboardSection(Section):
-    """`writes` None: only while the host is loopback."""
+    """`writes` None: only while the host is loopback. `hosts`: names by which browsers may call the server,
+    beside its address and localhost; without any, all of them while the host is not loopback."""
 
     host: str = "127.0.0.1"
+    hosts: list[str] = []
     port: int = Field(default=8501, ge=1, le=65535)
     writes: bool | None = None
     title: str = "memtrend"

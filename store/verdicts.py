@@ -23,6 +23,7 @@ from store.queries.verdicts import (
     SCORED,
     AskedCase,
     PassRate,
+    ValueRow,
     VerdictRecord,
 )
 from store.stats.change import LEVELS, change_test, smallest_visible_drop
@@ -238,13 +239,15 @@ class _Held:
 
     def moved(self) -> tuple[Moved, ...]:
         """Of each metric that was told before and now; each side of each has its share of the level."""
-        metrics = sorted({row.metric for row in self.record.values})
-        found = (self._moved(name, worse) for name in metrics for worse in (True, False))
+        values: dict[str, list[ValueRow]] = defaultdict(list)
+        for row in self.record.values:
+            values[row.metric].append(row)
+        tables = {name: Table(self.record, rows) for name, rows in sorted(values.items())}
+        found = (self._moved(name, table, worse) for name, table in tables.items() for worse in (True, False))
         return tuple(one for one in found if one)
 
-    def _moved(self, name: str, worse: bool) -> Moved | None:
+    def _moved(self, name: str, table: Table, worse: bool) -> Moved | None:
         metric = METRICS[name]
-        table = Table(self.record, [row for row in self.record.values if row.metric == name])
         nights = table.nights(self.record.baseline.recent)
         trials = [table.trials(self.record.run_id)[:1], *(table.trials(look) for look in self.record.looks)]
         upward, smallest = worse == (metric.better == "lower"), metric.smallest_change

@@ -10,11 +10,12 @@ import json
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -24,15 +25,18 @@ PASSWORD = "not/so:secret"
 """With what an URL has to quote."""
 QUICK = "-c fsync=off -c full_page_writes=off -c synchronous_commit=off -c autovacuum=off"
 """What is stored need not outlive the machine."""
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 UNPRIVILEGED = "nobody"
 """Who runs the server where the tests run as root, which it refuses to."""
 
 
 class Server(NamedTuple):
-    """`url` is that of an empty database, on a socket in a temporary folder."""
+    """`url` is that of an empty database, on a socket in a temporary folder; `keeper` is the process that
+    holds it."""
 
     url: str
     psql: str
+    keeper: int
 
     def run(self, sql: str) -> str:
         """What a statement answers, a line for each row."""
@@ -56,23 +60,31 @@ def server() -> Iterator[Server]:
         told = keeper.stdout.readline()
         assert told, "the server did not start: see above"
         try:
-            yield Server(**json.loads(told))
+            yield Server(**json.loads(told), keeper=keeper.pid)
         finally:
             keeper.stdin.close()
             keeper.wait(60)
 
 
 def main() -> None:
-    folder = Path(tempfile.mkdtemp(prefix="memtrend-pg-"))
-    try:
+    for number in SIGNALS:
+        signal.signal(number, _leave)
+    with ExitStack() as left:
+        folder = Path(tempfile.mkdtemp(prefix="memtrend-pg-"))
+        left.callback(shutil.rmtree, folder)
         folder.chmod(0o755)
         run = _Run(folder)
+        left.callback(run.stop)
         run.start()
         print(json.dumps({"url": run.url, "psql": str(run.bin / "psql")}), flush=True)  # noqa: T201
         sys.stdin.read()
-        run.stop()
-    finally:
-        shutil.rmtree(folder)
+
+
+def _leave(*_: object) -> None:
+    """On the way out server and folder go; being asked twice does not end that half-way."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    sys.exit(0)
 
 
 class _Run:
@@ -98,7 +110,9 @@ class _Run:
         self._command("pg_ctl", "--wait", "--log", str(self._data / "log"), "--options", options, "start")
 
     def stop(self) -> None:
-        self._command("pg_ctl", "--wait", "--mode", "fast", "stop")
+        """Where it was started."""
+        if (self._data / "postmaster.pid").exists():
+            self._command("pg_ctl", "--wait", "--mode", "fast", "stop")
 
     def _command(self, name: str, *arguments: str) -> None:
         # Not to the pipe of whoever waits for the server: that would hold it open.

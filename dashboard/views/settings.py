@@ -130,7 +130,11 @@ def _table(title: str, name: str, rows: Sequence[Mapping[str, Any]], empty: str,
 
 def _schedules(settings: Settings) -> None:
     known = {row.name: row for row in data.now(queries.schedules)}
-    rows = [_schedule(name, section, known.get(name)) for name, section in settings.schedules.items()]
+    waits = {fire.schedule: fire.reason for fire in data.now(queries.waiting_fires)}
+    rows = [
+        _schedule(name, section, known.get(name)) | {"waits": waits.get(name)}
+        for name, section in settings.schedules.items()
+    ]
     column = st.column_config
     _table(
         "Schedules", "schedules", rows,
@@ -138,7 +142,7 @@ def _schedules(settings: Settings) -> None:
         schedule=column.TextColumn("Schedule", width=80), when=column.TextColumn("When", width=110),
         next=health_tables.moment_column("Next"), last=health_tables.moment_column("Last"),
         suites=column.TextColumn("Suites", width=130), backends=column.TextColumn("Backends", width=90),
-        kind=column.TextColumn("Kind", width=80), trials=column.NumberColumn("Trials", width=55),
+        kind=column.TextColumn("Kind", width=80), trials=column.NumberColumn("Trials", width=55), waits=column.TextColumn("Waits", width=120),
     )  # fmt: skip
 
 

@@ -12,18 +12,21 @@ from sqlalchemy.exc import SQLAlchemyError
 
 BUSY_SECONDS = 10.0
 """So long a writer waits for its turn."""
+UPGRADE_SECONDS = 900.0
+"""So long whoever opens the record waits for another process that upgrades it: it may have gigabytes to copy
+first."""
 
 
 class Dialect(ABC):
     """One database, by its URL. `thing` is what a record is there; `reading` and `writing` are the options
-    under which a connection is taken for either."""
+    under which a connection is taken for either; `busy_seconds`: so long a writer waits for its turn."""
 
     thing: ClassVar[str]
     reading: ClassVar[Mapping[str, Any]] = {}
     writing: ClassVar[Mapping[str, Any]] = {}
 
-    def __init__(self, url: URL) -> None:
-        self.url = self.checked(url)
+    def __init__(self, url: URL, busy_seconds: float) -> None:
+        self.url, self.busy_seconds = self.checked(url), busy_seconds
 
     @property
     def url_public(self) -> str:
@@ -72,7 +75,7 @@ class Dialect(ABC):
         return None
 
     def shared_by(self) -> str | None:
-        """The kind of network file system that the record lies on, where it must not."""
+        """The kind of network file system that the record lies on, where it cannot be kept on one."""
         return None
 
     @abstractmethod

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, Connection, Engine
 
-from store.dialects import base
 from store.dialects.base import Dialect, hook
 from store.errors import DatabaseError
 
@@ -71,10 +70,16 @@ class Postgres(Dialect):
             pool_pre_ping=True,  # the server may have been restarted since
             connect_args={"connect_timeout": CONNECT_SECONDS, "application_name": "memtrend"},
         )
-        sa.event.listen(engine, "do_connect", _Patient().connect)
-        sa.event.listen(engine, "connect", _on_connect)
+        sa.event.listen(engine, "do_connect", _Patient(self.busy_seconds).connect)
+        sa.event.listen(engine, "connect", self._on_connect)
         sa.event.listen(engine, "before_cursor_execute", _before_execute, retval=True)
         return hook(engine, self)
+
+    def _on_connect(self, connection: psycopg.Connection[Any], _record: object) -> None:
+        connection.autocommit = True  # what is set within a transaction ends with it
+        connection.execute(f"SET lock_timeout = {self.busy_seconds * 1000:.0f}")
+        connection.execute(f"SET idle_in_transaction_session_timeout = {IDLE_SECONDS * 1000:.0f}")
+        connection.autocommit = False
 
     def begin(self, connection: Connection, writes: bool) -> None:
         if writes:
@@ -116,7 +121,7 @@ class Postgres(Dialect):
         state = getattr(error, "sqlstate", None) or ""
         told = next((_REASONS[state[:n]] for n in (5, 3, 2) if state[:n] in _REASONS), None)
         if told:
-            return told.format(seconds=base.BUSY_SECONDS)
+            return told.format(seconds=self.busy_seconds)
         first = " ".join(str(error).split("\n")[:1])
         if not state:
             return f"the server cannot be reached ({first}); see that it runs, and check database.url"
@@ -125,11 +130,11 @@ class Postgres(Dialect):
 
 _HIDDEN = "***"
 _SHOWN = frozenset({
-    "application_name", "channel_binding", "client_encoding", "connect_timeout", "dbname", "gssencmode", "host",
-    "hostaddr", "keepalives", "options", "passfile", "port", "service", "sslcert", "sslcrl", "sslkey", "sslmode",
-    "sslrootcert", "target_session_attrs", "user",
+    "application_name", "channel_binding", "client_encoding", "connect_timeout", "dbname", "gssencmode",
+    "host", "hostaddr", "keepalives", "options", "passfile", "port", "service", "sslcert", "sslcrl", "sslkey",
+    "sslmode", "sslrootcert", "target_session_attrs", "user",
 })  # fmt: skip
-"""Parameters of a connection that hold no secret; a password under a misspelt one is hidden like any other."""
+"""Parameters of a connection that hold no secret; a password under a misspelt one is hidden, too."""
 
 _SORTED_OTHERWISE = sa.text(
     "SELECT table_name, column_name FROM information_schema.columns "
@@ -142,11 +147,11 @@ class _Patient:
     """Connects. A server that was there before and is not now is being restarted, and waited for as long as a
     lock would be; one that never was is a wrong URL, which is told at once."""
 
-    def __init__(self) -> None:
-        self._was_there = False
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._was_there = seconds, False
 
     def connect(self, dialect: sa.Dialect, _record: object, arguments: Any, options: Any) -> Any:
-        deadline = time.monotonic() + (base.BUSY_SECONDS if self._was_there else 0)
+        deadline = time.monotonic() + (self._seconds if self._was_there else 0)
         while True:
             try:
                 made = dialect.connect(*arguments, **options)
@@ -156,13 +161,6 @@ class _Patient:
                 if time.monotonic() > deadline:
                     raise
             time.sleep(RETRY_SECONDS)
-
-
-def _on_connect(connection: psycopg.Connection[Any], _record: object) -> None:
-    connection.autocommit = True  # what is set within a transaction ends with it
-    connection.execute(f"SET lock_timeout = {base.BUSY_SECONDS * 1000:.0f}")
-    connection.execute(f"SET idle_in_transaction_session_timeout = {IDLE_SECONDS * 1000:.0f}")
-    connection.autocommit = False
 
 
 def _before_execute(
@@ -197,7 +195,7 @@ _REASONS = {
     "53100": "no space left on the server's disk; free some, then do it again "
     "(what was stored before is intact)",
     "53300": "the server has no connection left; raise its max_connections, or close others",
-    "57014": "the server ended it, by the statement_timeout of this user perhaps; raise that, then do it again",
+    "57014": "the server ended it, by this user's statement_timeout perhaps; raise that, then do it again",
     "57P": "the server is stopping or starting; do it again when it runs",
     "22003": "a number is larger than the record holds; no id is",
     "25P03": "it said nothing for too long within one transaction, and the server ended it; do it again",

@@ -22,8 +22,8 @@ from store.errors import DatabaseError
 class Sqlite(Dialect):
     thing = "file"
 
-    def __init__(self, url: URL) -> None:
-        super().__init__(url)
+    def __init__(self, url: URL, busy_seconds: float) -> None:
+        super().__init__(url, busy_seconds)
         self.place = Place(Path(str(self.url.database)))
 
     def checked(self, url: URL) -> URL:
@@ -39,7 +39,7 @@ class Sqlite(Dialect):
     def engine(self) -> Engine:
         engine = sa.create_engine(
             self.url,
-            connect_args={"timeout": base.BUSY_SECONDS},
+            connect_args={"timeout": self.busy_seconds},
             hide_parameters=True,  # they hold memories, and an error would tell them
         )
         sa.event.listen(engine, "do_connect", self._before_connect)
@@ -94,7 +94,8 @@ class Sqlite(Dialect):
 
     def own_reason(self, error: Exception) -> str:
         free = self.place.free() if error_code(error) in ("FULL", "IOERR") else None
-        return reason(error) if free is None else f"{reason(error)}; {free / 1e6:,.0f} MB are free there"
+        told = reason(error, self.busy_seconds)
+        return told if free is None else f"{told}; {free / 1e6:,.0f} MB are free there"
 
     def check(self) -> None:
         self.place.check()
@@ -155,10 +156,10 @@ _REASONS = {
 }
 
 
-def reason(error: Exception) -> str:
+def reason(error: Exception, busy_seconds: float = base.BUSY_SECONDS) -> str:
     """An error of SQLite in plain words, with what to do next."""
     told = _REASONS.get(error_code(error))
-    return told.format(seconds=base.BUSY_SECONDS) if told else str(error)
+    return told.format(seconds=busy_seconds) if told else str(error)
 
 
 def error_code(error: Exception) -> str:

@@ -89,6 +89,8 @@ from store.queries.operation import (
     requests,
     schedule_calendar,
     schedules,
+    waiting_fires,
+    waiting_requests,
 )
 from store.queries.policy import (
     TRIAL_RUNS,
@@ -321,4 +323,6 @@ __all__ = [
     "verdict_looks",
     "verdict_record",
     "verdicts",
+    "waiting_fires",
+    "waiting_requests",
 ]

@@ -136,6 +136,21 @@ def schedule_calendar(db: Database, since: datetime, until: datetime) -> list[Fi
     return _calendar(db, datetime.now(UTC), m.fire.c.scheduled_for.between(since, until))
 
 
+def waiting_fires(db: Database) -> list[FireRow]:
+    """The fires that a collector has taken and put off, each with the `reason`."""
+    fire = m.fire.c
+    rows = _calendar(db, datetime.now(UTC), sa.and_(fire.state == "claimed", fire.reason.is_not(None)))
+    return [row for row in rows if row.state == "due"]
+
+
+def waiting_requests(db: Database) -> list[RequestRow]:
+    """The queued requests that a collector has put off, each with the reason as its `error`, oldest first."""
+    query = sa.select(*(m.request.c[name] for name in RequestRow._fields)).order_by(m.request.c.id)
+    with db.read() as connection:
+        found = connection.execute(query.where(m.request.c.state == "queued", m.request.c.error.is_not(None)))
+        return [RequestRow(*row) for row in found]
+
+
 def missed(db: Database, now: datetime) -> list[FireRow]:
     """The fires missed until `now` and not made up for: those of schedules in force that have not run
     since."""

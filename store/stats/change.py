@@ -7,6 +7,8 @@ flaky ones are not. What a whole night shares (its mood) is part of the noise.
 from __future__ import annotations
 
 from bisect import bisect_left
+from functools import cache
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -143,10 +145,12 @@ def smallest_visible_drop(
     looks = _rehearsed(nights[:, usable], trials, draws, seed) if n else None
     if looks is None or not looks.sure:
         return VisibleDrop(None, None, None, n, trials, dropped, METHOD, seed, "no case passes for sure")
-    if looks.power(looks.sure) < power:
+    seen = cache(looks.power)
+    if seen(looks.sure) < power:
         return VisibleDrop(None, None, None, n, trials, dropped, METHOD, seed, "no loss is seen so often")
-    cases = bisect_left(range(looks.sure + 1), power, key=looks.power)
-    return VisibleDrop(cases / n, cases, looks.power(cases), n, trials, dropped, METHOD, seed, None)
+    enough = next(cases for cases in (1 << doubled for doubled in count()) if seen(cases) >= power)
+    cases = bisect_left(range(enough + 1), power, key=seen)
+    return VisibleDrop(cases / n, cases, seen(cases), n, trials, dropped, METHOD, seed, None)
 
 
 def _answered(answers: Floats) -> NDArray[np.bool_]:
@@ -330,14 +334,21 @@ def _rehearsed(nights: Floats, trials: int, draws: int, seed: int) -> _Rehearsal
     noise = _Noise(_rates(groups), _moods(nights))
     sure = (noise.rates @ RATES >= SURE)[group]
     turn = np.where(sure, random.random((draws, cases)), 1).argsort(axis=1).argsort(axis=1)
-    below = random.random((draws, cases, 1)) > noise.rates.cumsum(axis=1)[group, :-1]
-    rates = logit(RATES)[below.sum(axis=2)]
+    rates = logit(RATES)[_inverted(noise.rates.cumsum(axis=1)[:, :-1], group, random.random((draws, cases)))]
     tonight, later = MOODS[random.choice(len(MOODS), (2, draws, 1), p=noise.moods)]
     looks = tuple(
         _look(noise, groups, expit(rates + mood), asked, level, random)
         for mood, asked, level in zip((tonight, tonight, later), (1, trials, trials), LEVELS, strict=True)
     )
     return _Rehearsal(noise, group, turn, int(sure.sum()), looks)
+
+
+def _inverted(cumulative: Floats, group: Indices, shares: Floats) -> Indices:
+    """How many of its group's `cumulative` shares each of (draws, cases) is above."""
+    found = np.empty(shares.shape, dtype=np.int64)
+    for number, row in enumerate(cumulative):
+        found[:, group == number] = row.searchsorted(shares[:, group == number])
+    return found
 
 
 def _look(

@@ -106,11 +106,8 @@ def _empty(values: Floats) -> NDArray[np.bool_]:
 def _distance(nights: Floats, fresh: Floats, trim: float) -> tuple[float, float | None, float]:
     """How far the fresh night is from the mean of the nights, their spread, and what is no spread at all."""
     usual = np.nanmean(nights, axis=0)
-    levels = np.array([_level(night - usual, trim) for night in nights])
-    change = _level(np.nanmean(fresh, axis=0) - usual, trim) - float(levels.mean())
-    spread = float(levels.std(ddof=1)) if len(levels) > 1 else None
+    apart = np.concatenate([nights, np.nanmean(fresh, axis=0)[None]]) - usual
+    *levels, now = trim_mean(apart, trim, axis=1, nan_policy="omit")
+    change = float(now - np.mean(levels))
+    spread = float(np.std(levels, ddof=1)) if len(levels) > 1 else None
     return change, spread, EQUAL * max(1.0, float(np.abs(usual).max()))
-
-
-def _level(apart: Floats, trim: float) -> float:
-    return float(trim_mean(apart[~np.isnan(apart)], trim))

@@ -37,8 +37,9 @@ class LeaseLost(StoreError):
 
 
 def open_run(db: Database, new: NewRun) -> int:
-    """Begin a run under the token of its backend's lease, and return its id. Raises `StoreError` for a night
-    of a backend whose name is that of a control: the series is the control's."""
+    """Begin a run under the token of its backend's lease, and return its id. Raises `LeaseLost` once another
+    has the lease, `StoreError` for a night of a backend whose name is that of a control: the series is the
+    control's."""
     with db.write() as connection:
         refuse_controls_name(connection, new)
         return insert_run(connection, new)
@@ -60,6 +61,14 @@ def refuse_controls_name(connection: Connection, new: NewRun) -> None:
         )
 
 
+def _refuse_without_lease(connection: Connection, backend_id: int, token: int) -> None:
+    """Raises `LeaseLost` unless `token` is that of the backend's lease, where there ever was one."""
+    of_it = sa.select(m.lease.c.token).join(m.backend, m.lease.c.name == m.BACKEND_LEASE + m.backend.c.name)
+    held = connection.execute(of_it.where(m.backend.c.id == backend_id)).scalar()
+    if held is not None and held != token:
+        raise LeaseLost("the backend was taken over by another process before this run began")
+
+
 def insert_run(connection: Connection, new: NewRun) -> int:
     version = m.suite_version.c
     suite_id = connection.execute(
@@ -69,6 +78,7 @@ def insert_run(connection: Connection, new: NewRun) -> int:
         raise StoreError(
             f"suite version {new.suite_version_id} is not in the record; register the suite first"
         )
+    _refuse_without_lease(connection, new.backend_id, new.token)
     scorer = known_scorer(connection, new.scorer_version)
     changed(connection)
     return insert(connection, m.run, **_run_row(new, suite_id, scorer))
@@ -288,8 +298,8 @@ def _insert_rollups(
 
 
 def reopen_run(db: Database, run_id: int, token: int) -> None:
-    """Go on with an interrupted run under a new token; what it stored stays. Raises `StoreError` for a run
-    that is going on or has ended otherwise."""
+    """Go on with an interrupted run under a new token; what it stored stays. Raises `LeaseLost` once another
+    has the lease of its backend, `StoreError` for a run that is going on or has ended otherwise."""
     interrupted = sa.or_(m.run.c.status == "interrupted", _is_stale())
     with db.write() as connection:
         touched = connection.execute(
@@ -301,6 +311,7 @@ def reopen_run(db: Database, run_id: int, token: int) -> None:
             raise StoreError(
                 f"run {run_id} is not interrupted, so there is nothing to resume; start another run"
             )
+        _writable_run(connection, run_id, token)
         connection.execute(m.rollup.delete().where(m.rollup.c.run_id == run_id))
         changed(connection)
 

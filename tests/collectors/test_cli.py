@@ -240,6 +240,31 @@ def test_mark(folder, ask):
     assert datetime.now(UTC) - second.at < timedelta(minutes=5)
 
 
+@pytest.mark.parametrize("text", ["", "  ", "two\nlines", "a\u202eb", "x" * 501])
+def test_a_mark_that_says_nothing(folder, ask, text):
+    """A mark whose text is empty, long or not one line is refused, of `mark` and before `run` runs anything."""
+    for command in (("mark", text), ("run", "--suite", "small", "--mark", text)):
+        ran = ask(folder, *command)
+        assert ran.returncode == 2
+        assert "the text of a mark should" in ran.stderr
+    assert not (folder / "memtrend.db").exists()
+
+
+def test_marks_keep_no_secret(folder, ask):
+    """What looks like a secret, by its name or its look, is not kept with a mark."""
+    ask(folder, "mark", "by https://noor:hunter22@host/", "--meta", "token=abc", "--meta", "build=412")
+    db = opened(folder)
+    (mark,) = queries.marks(db)
+    db.close()
+    assert (mark.text, mark.meta) == ("by https://noor:***@host/", {"token": "***", "build": "412"})
+
+
+def test_a_mark_stands_within_a_lifetime(folder, ask):
+    """A time that would stretch every axis to nothing is refused."""
+    for at in ("0001-01-01", "9999-12-31"):
+        assert "between 1970 and 2100" in ask(folder, "mark", "x", "--at", at).stderr
+
+
 def test_rescore(folder, ask):
     """`rescore` scores the runs named again, and by default those of an older scorer: none here."""
     ask(folder, "run", "--suite", "small", "--backend", "shelf")

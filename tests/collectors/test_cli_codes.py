@@ -1,5 +1,6 @@
 """The command line: exit codes, and the sentence that says why."""
 
+import json
 import re
 import socket
 import time
@@ -118,8 +119,9 @@ def test_dashboard_on_a_taken_port(folder, ask):
         port = server.getsockname()[1]
         told = {command: ask(folder, command, "--port", str(port)) for command in ("dashboard", "up")}
     assert told["dashboard"].returncode == told["up"].returncode == 1
-    assert told["dashboard"].stderr == told["up"].stderr
-    assert f"port {port} on 127.0.0.1 is taken" in told["up"].stderr
+    said = {command: json.loads(ran.stderr)["event"] for command, ran in told.items()}
+    assert said["dashboard"] == said["up"]
+    assert f"port {port} on 127.0.0.1 is taken" in said["up"]
 
 
 def test_nothing_to_resume(folder, ask):

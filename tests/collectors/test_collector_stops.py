@@ -1,5 +1,6 @@
 """A collector that is stopped: what it had is kept, what waited is answered or left to the next."""
 
+import json
 import signal
 from datetime import UTC, datetime
 
@@ -15,7 +16,7 @@ from collectors.runs import interrupted as interrupted_runs
 from collectors.runs import run_all
 from store import models as m
 from store import queries
-from tests.collectors.collecting import Process, Running, answered, ask, ended, until
+from tests.collectors.collecting import Process, Running, answered, ask, ended, until, write_suite
 
 WEEKLY = """[schedules.weekly]
 cron = "0 4 * * sun"
@@ -23,8 +24,9 @@ suites = ["mine"]
 """
 
 
-def test_a_fire_that_a_stop_cuts_short_is_told(slow_home, db, monkeypatch):
-    """What a stop interrupts is an invalid fire with its run; what had not begun is left to the next."""
+def test_a_fire_that_a_stop_cuts_short_is_gone_on_with(slow_home, db, monkeypatch):
+    """What a stop interrupts is an invalid fire until the next collector finishes the same run, with nothing
+    asked twice; what had not begun is left to it as well."""
     monkeypatch.syspath_prepend(slow_home)
     file = slow_home / "memtrend.toml"
     file.write_text(file.read_text().replace("[limits]", WEEKLY + "[limits]"))
@@ -36,7 +38,45 @@ def test_a_fire_that_a_stop_cuts_short_is_told(slow_home, db, monkeypatch):
     (fire,) = ended(db, "nightly")
     (run,) = queries.runs(db)
     assert (fire.state, fire.run_ids, run.status) == ("invalid", (run.id,), "interrupted")
-    assert [row[:2] for row in queries.due_fires(db, datetime.now(UTC))] == [("weekly", second)]
+    assert [row[:2] for row in queries.due_fires(db, datetime.now(UTC))][1:] == [("weekly", second)]
+    kept = results(db, run.id)
+    assert 0 < len(kept) < 80
+    monkeypatch.setenv("SLOW_S", "0")
+    with Running(db):
+        until(lambda: [fire.state for fire in ended(db, "weekly")] == ["done"], "both are done")
+    (fire,) = ended(db, "nightly")
+    assert (fire.state, fire.run_ids, queries.run(db, run.id).status) == ("done", (run.id,), "whole")
+    assert len(results(db, run.id)) == 80
+    assert set(kept) <= set(results(db, run.id))
+    assert queries.count_runs(db) == 2
+
+
+def test_what_has_changed_meanwhile_is_run_anew(slow_home, db, monkeypatch):
+    """A fire whose suite was changed after a stop makes another run: half of each would be none."""
+    monkeypatch.syspath_prepend(slow_home)
+    with Running(db) as running:
+        running.fire("nightly")
+        until(lambda: [row for row in queries.progress(db) if row.cases_done], "a case is done")
+    (cut,) = queries.runs(db)
+    write_suite(slow_home, 2)
+    with Running(db):
+        until(lambda: [fire.state for fire in ended(db, "nightly")] == ["done"], "it is done")
+    whole, same = queries.runs(db)
+    assert (whole.status, whole.cases_done) == ("whole", 4)
+    assert (same.id, same.status, same.cases_done) == (cut.id, "interrupted", cut.cases_done)
+
+
+def test_a_first_run_that_a_stop_cuts_short_is_gone_on_with(slow_home, db, monkeypatch):
+    """The next start finishes it, and makes no other."""
+    monkeypatch.syspath_prepend(slow_home)
+    with Running(db, first_runs=True):
+        until(lambda: [row for row in queries.progress(db) if row.cases_done], "a case is done")
+    (cut,) = queries.runs(db)
+    monkeypatch.setenv("SLOW_S", "0")
+    with Running(db, first_runs=True) as again:
+        until(lambda: again.lines, "it is told")
+    assert queries.run(db, cut.id).status == "whole"
+    assert again.lines[0].startswith(f"run {cut.id}  mine on slow: whole")
 
 
 def test_what_waits_when_the_collector_stops_is_answered(slow_home, db, monkeypatch):
@@ -60,7 +100,8 @@ def test_term_checkpoints_and_resume_finishes(slow_home, db, monkeypatch):
         row = until(lambda: [r for r in queries.progress(db) if r.cases_done >= 3], "three cases are done")[0]
         collector.send_signal(signal.SIGTERM)
         assert collector.wait(timeout=10) == 0
-    assert process.said.read_text() == ""
+    said = [json.loads(line) for line in process.said.read_text().splitlines()]
+    assert [entry["status"] for entry in said if "status" in entry] == ["interrupted"]
     kept = results(db, row.id)
     interrupted = queries.run(db, row.id)
     assert interrupted.status == "interrupted"

@@ -13,6 +13,7 @@ from collectors.configured import configured
 from collectors.contract import ADAPTER_CHECKS, CONTRACT
 from store import queries, writes
 from store.database import open_database
+from store.dialects import place
 from tests.collectors.playground import cases, write_suite
 
 CONFIG = """
@@ -100,6 +101,19 @@ def test_disk(folder, monkeypatch):
     monkeypatch.setattr(doctor, "LOW_DISK_GB", 1e9)
     (check,) = bad()
     assert (check.name, check.advice) == ("disk", "make room, or move database.url")
+
+
+@pytest.mark.parametrize("kind", ["nfs4", "cifs", "9p", "fuse.sshfs"])
+def test_a_record_on_a_network_is_refused(folder, monkeypatch, kind, tmp_path):
+    """A record on a network file system is refused, with the reason and where it may lie."""
+    mounts = f"22 1 254:0 / / rw - ext4 x rw\n30 22 0:5 / {folder.resolve()} rw - {kind} server:/x rw\n"
+    (tmp_path / "mounts").write_text(mounts)
+    monkeypatch.setattr(place, "MOUNTS", tmp_path / "mounts")
+    (check,) = bad()
+    assert check.name == "file system"
+    assert f"network file system ({kind}), where SQLite's log (WAL) does not work" in check.detail
+    assert "a disk of this machine" in check.advice
+    assert "PostgreSQL" in check.advice
 
 
 def test_clock(folder):

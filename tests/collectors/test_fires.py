@@ -10,9 +10,13 @@ import time_machine
 from collectors.fires import Fires
 from collectors.pairs import Done
 from collectors.plans import RunOutcome
+from collectors.runner import run
+from store import models as m
 from store import queries, writes
 from store.cron import GRACE, due_time
 from store.settings import Settings
+from tests.collectors.collecting import expect
+from tests.collectors.playground import cases, plan, suite
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 NIGHT = datetime(2026, 3, 5, 3, tzinfo=UTC)
@@ -35,8 +39,8 @@ class Queue:
 class World:
     """A leader, its clock, and what it was asked to run."""
 
-    def __init__(self, db, clock):
-        self.db, self.clock, self.ran = db, clock, []
+    def __init__(self, db, clock, folder):
+        self.db, self.clock, self.folder, self.ran = db, clock, folder, []
         self.stopping, self.problem = False, None
         self.configure(nightly={})
         self.lead()
@@ -80,9 +84,9 @@ class World:
 
 
 @pytest.fixture
-def world(db):
+def world(db, tmp_path):
     with time_machine.travel(NOON, tick=False) as clock:
-        yield World(db, clock)
+        yield World(db, clock, tmp_path)
 
 
 def test_a_fire_comes_once(world):
@@ -226,12 +230,87 @@ def test_a_deposed_leader_runs_nothing(world):
     world.at(NIGHT, work=False)
     (asleep,) = world.worker.tasks
     world.lead()
-    writes.end_fires_of_the_dead(world.db, world.fires.leader)
+    writes.take_back_from_the_dead(world.db, world.fires.leader)
     with pytest.raises(writes.Deposed):
         asleep()
     assert world.ran == []
     world.at(NIGHT + MINUTE)
     assert len(world.ran) == 1
+
+
+def die_over(world, night):
+    """The leader begins a fire and dies; another one leads."""
+    writes.claim_fire(world.db, "nightly", night, world.fires.leader)
+    writes.start_fire(world.db, "nightly", night, world.fires.leader)
+    world.lead()
+    writes.take_back_from_the_dead(world.db, world.fires.leader)
+
+
+def begun_run(world, **fields):
+    """What the leader had made for the fire of the night before it died."""
+    asked = {"trigger": "schedule:nightly", "meta": {"scheduled_for": "2026-03-05T03:00Z"}}
+    of_the_night = plan(suite(world.folder, cases(2), "smoke"), name="floor", **asked)
+    outcome = run(of_the_night, world.db)
+    with world.db.write() as connection:
+        connection.execute(
+            m.run.update().where(m.run.c.id == outcome.run_id).values(**fields or {"cancel": False})
+        )
+    return outcome.run_id
+
+
+def test_what_a_leader_died_over_is_gone_on_with(world):
+    """The next leader finishes the fire, before the newest of those that came meanwhile; the others are
+    missed."""
+    world.at(NIGHT - SECOND)
+    die_over(world, NIGHT)
+    world.at(NIGHT + 2 * DAY + MINUTE)
+    fires = ["2026-03-05T03:00Z", "2026-03-07T03:00Z"]
+    assert [asked.meta["scheduled_for"] for _, asked in world.ran] == fires
+    assert world.states() == ["done", "missed", "done"]
+    assert (
+        world.told()[0] == "fire of 2026-03-05 03:00 UTC: the collector that ran it died; it is gone on with"
+    )
+
+
+@pytest.mark.parametrize(
+    ("keys", "reason"),
+    [
+        ({"catch_up": "none"}, "no collector ran, and catch_up is none"),
+        ({"window": "2h"}, "it could not begin within its window of 2h"),
+        ({"enabled": False}, "the schedule is not in force any more"),
+    ],
+)
+def test_what_a_leader_died_over_is_not_always_owed(world, keys, reason):
+    """Where a late fire would not be run, one that was begun is not gone on with: it has failed."""
+    world.reconfigure(nightly=keys)
+    if not world.settings.schedules["nightly"].enabled:
+        expect(world.db, "nightly", NIGHT)  # as it was before
+    die_over(world, NIGHT)
+    world.at(NIGHT + 3 * HOUR)
+    (row,) = queries.schedule_calendar(world.db, NIGHT, NIGHT)
+    assert (row.state, row.reason, world.ran) == ("invalid", reason, [])
+
+
+def test_a_run_that_has_ended_is_not_made_again(world):
+    """A collector that dies after a run of its fire has closed, and before it noted that, leaves it whole."""
+    world.at(NIGHT - SECOND)
+    die_over(world, NIGHT)
+    world.clock.move_to(NIGHT + SECOND)
+    run_id = begun_run(world)
+    world.at(NIGHT + MINUTE)
+    (row,) = queries.schedule_calendar(world.db, NIGHT, NIGHT)
+    assert (row.state, row.run_ids, world.ran) == ("done", (run_id,), [])
+
+
+def test_what_a_person_cancelled_stays_cancelled(world):
+    """A collector that dies over a run that was cancelled is no reason to go on with it."""
+    world.at(NIGHT - SECOND)
+    die_over(world, NIGHT)
+    world.clock.move_to(NIGHT + SECOND)
+    run_id = begun_run(world, status="interrupted", reason="cancelled", cancel=True)
+    world.at(NIGHT + MINUTE)
+    (row,) = queries.schedule_calendar(world.db, NIGHT, NIGHT)
+    assert (row.state, row.run_ids, world.ran) == ("invalid", (run_id,), [])
 
 
 def test_what_went_wrong_stands_with_the_fire(world):

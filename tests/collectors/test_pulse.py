@@ -37,6 +37,7 @@ def test_a_second_collector_is_refused(home, db, monkeypatch, capsys):
 def test_a_killed_collector_is_succeeded(home, db, monkeypatch):
     """The claim of a process that is no more is waited for, not refused."""
     monkeypatch.setattr("collectors.pulse.RETRY_S", 0.01)
+    monkeypatch.setattr("collectors.pulse.TTL_S", 1.0)
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     writes.acquire_lease(db, NAME, f"{os.uname().nodename}:{gone.pid}", 0.3)

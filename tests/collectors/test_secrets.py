@@ -115,7 +115,8 @@ def test_events_and_requests_tell_no_secret(db, folder, monkeypatch, caplog):
     collector.Collector._failed(None, OSError(f"refused: {SECRET}"))
     assert queries.events(db)[0].message == "refused: ***"
     assert queries.requests(db, ["failed"])[0].error == "refused: ***"
-    assert "OSError: refused: ***" in caplog.text
+    assert "OSError" in caplog.text
+    assert not told(caplog.text)
 
 
 def test_a_backend_may_be_named_like_a_secret(folder, monkeypatch):

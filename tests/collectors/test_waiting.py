@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import time_machine
 
+from collectors import tables
 from collectors.budget import Allowance
 from collectors.collector import Collector
 from collectors.reload import SettingsFile
@@ -108,6 +109,8 @@ def test_a_request_waits_for_the_next_day(world):
     waiting = world.answer(second)
     assert (waiting.state, waiting.run_ids) == ("queued", [])
     assert "may not begin before 2026-03-05 00:00 UTC" in waiting.request.error
+    (told,) = tables.waiting(queries.waiting_fires(world.db), queries.waiting_requests(world.db))
+    assert told == f"request-{second} waits: {waiting.request.error}"
     assert len(queries.events(world.db, levels=["warning"])) == 1, "it is told once, not at every tick"
     world.at(NOON + DAY / 2 - timedelta(seconds=1))
     assert world.answer(second).state == "queued"
@@ -176,9 +179,12 @@ def test_a_fire_waits_with_what_is_missing(world):
     waiting = world.fire(at)
     assert (waiting.state, len(waiting.run_ids)) == ("due", 1)
     assert "mine on paid may not begin before 2026-03-05 00:00 UTC" in waiting.reason
+    told = tables.waiting(queries.waiting_fires(world.db), queries.waiting_requests(world.db))
+    assert told == [f"nightly, 2026-03-04 12:01 UTC, waits: {waiting.reason}"]
     world.at(NOON + DAY / 2)
     done = world.fire(at)
     assert (done.state, len(done.run_ids), done.reason) == ("done", 2, None)
+    assert queries.waiting_fires(world.db) == []
     assert world.statuses() == [("paid", "whole"), ("free", "whole"), ("paid", "whole")]
 
 

@@ -15,9 +15,13 @@ from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 import dashboard
+from dashboard import api, machines
+from dashboard.limiter import RateLimit
 from store.database import open_database
+from tests.dashboard import calls
 from tests.dashboard.seed import World, seed
 from tests.dashboard.watched import watch
+from tests.store.seeding import Seed
 
 APP = Path(dashboard.__file__).parent / "app.py"
 
@@ -87,3 +91,38 @@ def open_page(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
 def _forget() -> None:
     st.cache_data.clear()
     st.cache_resource.clear()
+
+
+# For machines --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def small_record(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One suite and two backends, as a collector writes them when it starts."""
+    path = tmp_path_factory.mktemp("template") / "record.db"
+    with closing(open_database(f"sqlite:///{path}")) as db:
+        seed = Seed(db)
+        seed.suite()
+        for name in ("keyword", "mem0"):
+            seed.backend(name)
+    return path
+
+
+@pytest.fixture
+def record(small_record: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Seed]:
+    """A copy to write to; and a token."""
+    url = f"sqlite:///{shutil.copy(small_record, tmp_path)}"
+    monkeypatch.setenv("MEMTREND_DATABASE__URL", url)
+    monkeypatch.setenv("MEMTREND_API__TOKEN", calls.TOKEN)
+    with closing(open_database(url)) as db:
+        yield Seed(db)
+
+
+@pytest.fixture
+def call(record: Seed, monkeypatch: pytest.MonkeyPatch) -> Iterator[calls.Call]:
+    """Asks the app over `record`, at a moment at which nobody has called yet."""
+    monkeypatch.setattr(api, "LIMIT", RateLimit(clock=lambda: 0.0))
+
+    machines.forget()
+    yield calls.call
+    machines.forget()

@@ -2,74 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
-import shutil
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import sqlalchemy as sa
+import time_machine
+import yaml
 
-from dashboard import api, machines, server
+from dashboard import api, machines
 from dashboard.limiter import RateLimit
 from store import queries, writes
-from store.database import open_database
 from store.records import NewControl, NewRun
 from tests.dashboard.browser import served
+from tests.dashboard.calls import BEARER, RUN, TOKEN, Call
 from tests.store.seeding import Seed
-
-TOKEN = "open-sesame-41"
-BEARER = {"Authorization": f"Bearer {TOKEN}"}
-RUN = {"suite": "golden", "backend": "keyword"}
-
-Call = Callable[..., httpx.Response]
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One suite and two backends, as a collector writes them when it starts."""
-    path = tmp_path_factory.mktemp("template") / "record.db"
-    with closing(open_database(f"sqlite:///{path}")) as db:
-        seed = Seed(db)
-        seed.suite()
-        for name in ("keyword", "mem0"):
-            seed.backend(name)
-    return path
-
-
-@pytest.fixture
-def record(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Seed]:
-    """A copy to write to; and a token."""
-    url = f"sqlite:///{shutil.copy(template, tmp_path)}"
-    monkeypatch.setenv("MEMTREND_DATABASE__URL", url)
-    monkeypatch.setenv("MEMTREND_API__TOKEN", TOKEN)
-    with closing(open_database(url)) as db:
-        yield Seed(db)
-
-
-@pytest.fixture
-def call(record: Seed, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call]:
-    """`call("POST", "/api/runs", json={...})`, with the token unless told otherwise."""
-    monkeypatch.setattr(api, "LIMIT", RateLimit(clock=lambda: 0.0))
-
-    def call_(method: str, where: str, headers: dict[str, str] | None = None, **sent: Any) -> httpx.Response:
-        async def asked() -> httpx.Response:
-            inside = httpx.ASGITransport(app=server.app)
-            async with httpx.AsyncClient(transport=inside, base_url="http://memtrend") as client:
-                return await client.request(method, where, headers=BEARER | (headers or {}), **sent)
-
-        return asyncio.run(asked())
-
-    machines.forget()
-    yield call_
-    machines.forget()
-
 
 # Runs -----------------------------------------------------------------------------------------------------
 
@@ -140,6 +92,9 @@ def test_a_run_and_a_request_of_one_number_are_told_apart(call: Call, record: Se
         ({"meta": {"build": 412}}, "meta.build", "should be a valid string"),
         ({"meta": {str(i): "" for i in range(51)}}, "meta", "at most 50"),
         ({"meta": {"note": "x" * 1001}}, "meta.note", "at most 1000"),
+        ({"meta": {"note": "\0"}}, "meta.note", "without control characters"),
+        ({"meta": {"no\nte": ""}}, "meta.no\nte", "one line"),
+        ({"meta": {"note": {"deep": "x"}}}, "meta.note", "should be a valid string"),
         ({"trials": 3}, "trials", "unknown key; known: suite, backend, subset, meta"),
     ],
 )
@@ -193,6 +148,13 @@ def test_a_control_is_not_asked_for(call: Call, record: Seed) -> None:
     assert answer.json()["error"] == "backend: unknown name 'mem0-control'; known: keyword, mem0"
 
 
+def test_what_is_kept_with_a_run_has_no_secret(call: Call, record: Seed) -> None:
+    """A value whose name or look is that of a secret is hidden before it is written."""
+    call("POST", "/api/runs", json=RUN | {"meta": {"token": "abc", "at": "https://u:hunter22@h/"}})
+    (row,) = queries.requests(record.db)
+    assert row.payload["meta"] == {"token": "***", "at": "https://u:***@h/"}
+
+
 # Marks ----------------------------------------------------------------------------------------------------
 
 
@@ -216,13 +178,19 @@ def test_a_deploy_draws_a_mark(call: Call, record: Seed) -> None:
     ("asked", "field", "says"),
     [
         ({}, "text", "is missing"),
-        ({"text": "  "}, "text", "at least 1 character"),
+        ({"text": "  "}, "text", "should say something"),
+        ({"text": "\u200b"}, "text", "one line"),
+        ({"text": "evil\u202etxt"}, "text", "one line"),
+        ({"text": "one\u2028two"}, "text", "one line"),
+        ({"text": "nul\0"}, "text", "one line"),
         ({"text": "x" * 501}, "text", "at most 500"),
         ({"text": "two\nlines"}, "text", "one line"),
         ({"text": "x", "at": "noon"}, "at", "2026-03-04T09:30:00Z"),
         ({"text": "x", "at": "2026-03-04T09:30:00"}, "at", "with its zone"),
         ({"text": "x", "at": 1772613000}, "at", "with its zone"),
         ({"text": "x", "at": "0001-01-01T00:00:00+14:00"}, "at", "between 1970 and 2100"),
+        ({"text": "x", "at": "9999-12-31T23:59:59-01:00"}, "at", "between 1970 and 2100"),
+        ({"text": "x", "at": "2100-12-31T23:59:59-14:00"}, "at", "between 1970 and 2100"),
         ({"text": "x", "when": "now"}, "when", "unknown key; known: text, at, meta"),
     ],
 )
@@ -256,6 +224,21 @@ def test_a_call_that_is_repeated_is_done_once(call: Call, record: Seed) -> None:
     marks = [call("POST", "/api/marks", headers=key, json={"text": "4.12"}).json()["id"] for _ in range(2)]
     assert marks == [1, 1]
     assert (len(queries.requests(record.db)), len(queries.marks(record.db))) == (3, 1)
+
+
+def test_a_key_is_forgotten_in_the_end(call: Call, record: Seed) -> None:
+    """A day later the same call is still the one that was made; two days later it is another, and of the
+    former nothing is left."""
+    key, today = {"Idempotency-Key": "412"}, datetime.now(UTC)
+    asked = []
+    for days in (0, 1, 2):
+        with time_machine.travel(today + timedelta(days=days), tick=False):
+            for where, body in (("/api/runs", RUN), ("/api/marks", {"text": "4.12"})):
+                asked.append(call("POST", where, headers=key, json=body).json()["id"])
+    assert asked == ["request-1", 1, "request-1", 1, "request-2", 2]
+    with record.db.read() as connection:
+        names = [name for (name,) in connection.execute(sa.text("SELECT name FROM change")) if ":" in name]
+    assert len(names) == 2
 
 
 @pytest.mark.parametrize("key", ["", "x" * 201, "caf\xe9"])
@@ -396,29 +379,37 @@ def test_over_the_wire(record: Seed, tmp_path: Path) -> None:
 # As documented --------------------------------------------------------------------------------------------
 
 
-def documented_calls() -> list[str]:
-    """The curl commands of docs/operations.md, as a pipeline's shell gets them."""
+def documented_scripts() -> list[str]:
+    """What docs/operations.md lets each of the three pipelines do, as its shell gets it."""
     text = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
-    return re.findall(r"^ +(curl .*(?:(?<=\\)\n.*)*)$", text, flags=re.MULTILINE)
+    blocks = re.findall(
+        r"^```yaml\n(.*?)^```", text.partition("## After a deploy")[2], re.MULTILINE | re.DOTALL
+    )
+    github, gitlab, argo = (yaml.safe_load(block) for block in blocks[:3])
+    (container,) = argo["spec"]["template"]["spec"]["containers"]
+    return [github[0]["run"], *gitlab["memtrend"]["script"], *container["args"]]
+
+
+def in_shell(script: str, variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    command = ["sh", "-euc", script]
+    return subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=False)
 
 
 def test_the_documented_calls_work(record: Seed, tmp_path: Path) -> None:
-    """Every curl command of the three pipelines is taken, and none that is repeated is done twice."""
+    """What each of the three pipelines does is taken, and not done twice when it is repeated; a refusal fails
+    the job and says why."""
     record.backend("hybrid")
     given = ("GITHUB_SHA", "GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT", "CI_COMMIT_SHORT_SHA", "CI_JOB_ID", "JOB")
     variables = {name: f"{name.lower()}-1" for name in given}
-    calls = documented_calls()
-    assert len(calls) == 6
+    scripts = documented_scripts()
+    assert len(scripts) == 3
     with served(str(record.db.url_public), tmp_path) as address:
         variables |= {"MEMTREND_URL": address, "MEMTREND_TOKEN": TOKEN}
-        for command in calls * 2:
-            ran = subprocess.run(
-                ["sh", "-euc", command],
-                env=os.environ | variables,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+        for script in scripts * 2:
+            ran = in_shell(script, variables)
             assert ran.returncode == 0, ran.stderr
+        refused = in_shell(scripts[0], variables | {"MEMTREND_TOKEN": "wrong"})
+        assert refused.returncode != 0
+        assert "wrong token" in refused.stdout
     assert len(queries.marks(record.db)) == 3
     assert [row.payload["backend"] for row in queries.requests(record.db)] == ["hybrid"] * 3

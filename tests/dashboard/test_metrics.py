@@ -118,7 +118,7 @@ def test_the_answer_is_openmetrics(seeded: Seeded, monkeypatch: pytest.MonkeyPat
 
     async def asked() -> httpx.Response:
         inside = httpx.ASGITransport(app=server.app)
-        async with httpx.AsyncClient(transport=inside, base_url="http://memtrend") as client:
+        async with httpx.AsyncClient(transport=inside, base_url="http://127.0.0.1") as client:
             return await client.get("/metrics")
 
     answer = asyncio.run(asked())

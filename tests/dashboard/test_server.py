@@ -25,7 +25,7 @@ Get = Callable[[str], tuple[int, Any]]
 def ask(where: str) -> httpx.Response:
     async def asked() -> httpx.Response:
         inside = httpx.ASGITransport(app=server.app)
-        async with httpx.AsyncClient(transport=inside, base_url="http://memtrend") as client:
+        async with httpx.AsyncClient(transport=inside, base_url="http://127.0.0.1") as client:
             return await client.get(where)
 
     return asyncio.run(asked())
@@ -69,6 +69,7 @@ def test_a_machine_reads_runs(get: Get, seeded: Seeded) -> None:
         (f"/api/runs/{10**30}", 404, "no run 1000"),
         (f"/api/runs/{'9' * 5000}", 404, "no run 9999"),
         ("/api/runs/last", 404, "no run last"),
+        ("/api/runs/\u0663", 404, "no run"),
         ("/api/runs/request-9", 404, "no request-9"),
         (f"/api/runs/request-{10**30}", 404, "no request-1000"),
         ("/api/runs/request-", 404, "no request-"),

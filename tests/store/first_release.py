@@ -1,46 +1,61 @@
-"""A record as the first release left it: made by revision 0001 alone, with rows in every table."""
+"""A record as the first release left it, or a later one: made by the revisions up to then alone, with rows in
+every table."""
 
 from __future__ import annotations
 
 import json
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 
-from store.database import MIGRATIONS
+from store.database import MIGRATIONS, REVISIONS
 
 RUNS, CASES = 3, ("keys", "cake")
 _PROJECT = {"project": "default", "owner": "default"}
 
 
-def make(path: Path) -> None:
-    """Write the file."""
-    engine = sa.create_engine(f"sqlite:///{path}")
+def make(url: str, revision: str = "0001") -> None:
+    """Write it, a revision after the other, each with the rows that are its own."""
+    engine = sa.create_engine(url)
     with engine.begin() as connection:
-        config = Config()
-        config.set_main_option("script_location", str(MIGRATIONS))
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0001")
-        tables = sa.MetaData()
-        tables.reflect(connection)
-        for name, rows in _rows().items():
-            connection.execute(tables.tables[name].insert(), rows)
+        for one in REVISIONS[: REVISIONS.index(revision) + 1]:
+            _upgrade(connection, one)
+            tables = sa.MetaData()
+            tables.reflect(connection)
+            for name, rows in (_rows() if one == "0001" else _later().get(one, {})).items():
+                connection.execute(tables.tables[name].insert(), rows)
+                _count_on(connection, tables.tables[name])
     engine.dispose()
 
 
-def rows_of(path: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """Every row of the tables that the first release had, but for the revision and what lies ahead, which a
-    collector writes anew."""
-    engine = sa.create_engine(f"sqlite:///{path}")
+def _upgrade(connection: sa.Connection, revision: str) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.attributes["connection"] = connection
+    command.upgrade(config, revision)
+
+
+def _count_on(connection: sa.Connection, table: sa.Table) -> None:
+    """The next id that PostgreSQL gives is behind those that were given here."""
+    if connection.dialect.name == "postgresql" and "id" in table.c:
+        last = f'(SELECT max(id) FROM "{table.name}")'
+        connection.exec_driver_sql(f"SELECT setval(pg_get_serial_sequence('\"{table.name}\"', 'id'), {last})")
+
+
+def rows_of(url: str) -> dict[str, list[dict[str, Any]]]:
+    """Every row of every table, by column, but for the revision and what lies ahead, which a collector writes
+    anew."""
+    engine = sa.create_engine(url)
+    tables = sa.MetaData()
     with engine.connect() as connection:
+        tables.reflect(connection)
         found = {
-            name: sorted(map(tuple, connection.exec_driver_sql(f'SELECT * FROM "{name}"').all()), key=repr)
-            for name in _rows()
-            if name != "expected_run"
+            table.name: sorted(map(dict, connection.execute(table.select()).mappings()), key=repr)
+            for table in tables.tables.values()
+            if table.name not in ("expected_run", "alembic_version")
         }
     engine.dispose()
     return found
@@ -140,4 +155,47 @@ def _operation() -> dict[str, list[dict[str, Any]]]:
         ],
         "lease": [{"name": "backend:mem0", "owner": "here:7", "token": 1, "expires": 0.0}],
         "change": [{"name": "record", "n": 9}],
+    }
+
+
+def _later() -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """What the tables of later revisions hold, where they are not changed by one that is later still."""
+    said = {"reason": "so", "author": "ann", "at": _day(3)}
+    series = {"id": 1, "suite_id": 1, "backend_id": 1}
+    fire = {"schedule": "nightly", "scheduled_for": _day(4), "due": _day(4), "state": "expected"}
+    ended = dict.fromkeys(("token", "claimed_at", "started_at", "finished_at", "reason"))
+    state = {"id": 1, "suite_id": 1, "name": "keys", "state": "retired", "owner": "ann", "expires": None}
+    finding = {"file": "f", "line": 1, "case_name": "keys", "rule": "r", "severity": "s", "message": "m"}
+    mutant = {
+        "id": 1,
+        "suite_version_id": 1,
+        "backend": "mem0",
+        "fault": "f",
+        "meaning": "m",
+        "detected": True,
+    }
+    lost = {"lost": 1, "critical_lost": 0, "kind": None, "kind_right": False, "at": _day(3)}
+    verdict = {"id": 1, "run_id": 2, "looks": 1, "verdict": "worse", "stage": "confirmed", "content": "{}"}
+    return {
+        "0002": {
+            "suite_change": [{"id": 1, "suite_version_id": 1, **said}],
+            "case_state": [state | said],
+            "lint_report": [{"suite_version_id": 1, "rules": "1", "asked": 2, "telling": 1, "at": _day(3)}],
+            "finding": [{"id": 1, "suite_version_id": 1, "hint": "h", **finding}],
+            "mutant": [mutant | lost],
+            "expected_count": [
+                {"leg": "vector", "expected": 4, "source": "import", "author": "ann", "at": _day(3)} | series
+            ],
+        },
+        "0003": {
+            "verdict": [verdict | {"provisional": False, "accepted": False, "at": _day(3)}],
+            "baseline_change": [{"action": "pin", "run_ids": "[1]", **series, **said}],
+        },
+        "0004": {"control": [{"control_id": 3, "run_id": 2, "release": "mem0ai==1.0"}]},
+        "0005": {"journal": [{"run_id": 2, "text": "it said something"}]},
+        "0006": {"fire": [fire | ended | {"run_ids": "[]"}]},
+        "0007": {
+            "removal": [{"run_id": 1, "what": "details", "after": "90d", "at": _day(3)}],
+            "spent": [{"day": "2026-01-03", "run_id": 3, "money": 0.5}],
+        },
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import subprocess
 import sys
@@ -98,8 +99,8 @@ def test_nothing_is_overwritten_unasked(db: Database, url: URL, tmp_path: Path) 
 def test_a_server_has_tools_of_its_own(tmp_path: Path) -> None:
     """A record on PostgreSQL is refused with what copies it, without its password."""
     with pytest.raises(DatabaseError, match="pg_dump") as error:
-        backup.backup(make_url("postgresql://user:hush@host/db"), tmp_path / "copy")
-    assert "hush" not in str(error.value)
+        backup.backup(make_url("postgresql://user:hush@host/db?password=quiet"), tmp_path / "copy")
+    assert not {"hush", "quiet"} & set(re.split(r"\W", str(error.value)))
 
 
 def test_no_record_is_made_to_be_copied(url: URL, tmp_path: Path) -> None:

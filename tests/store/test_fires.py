@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Barrier
@@ -11,16 +12,18 @@ from multiprocessing.synchronize import Barrier
 import pytest
 import sqlalchemy as sa
 import time_machine
+from sqlalchemy.engine import Connection
 
 from store import models as m
 from store import queries, writes
 from store.cron import GRACE, due_time
 from store.database import Database, open_database
+from store.writes.fires import PART
 from tests.store.processes import PROCESSES
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 NIGHT = datetime(2026, 3, 5, 3, tzinfo=UTC)
-HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 
 @pytest.fixture
@@ -75,6 +78,34 @@ def test_expected_fires_ahead_are_replaced_and_past_ones_stay(
     assert (upcoming.schedule, upcoming.at) == ("nightly", NIGHT + DAY + HOUR / 2)
 
 
+def test_only_what_differs_is_written(
+    db: Database, noon: time_machine.Coordinates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A schedule of every minute does not hold up other writers: its fires are written a part at a time, and
+    a day later only those that are new."""
+    written: list[int] = []
+    write = db.write
+
+    @contextmanager
+    def counted() -> Iterator[Connection]:
+        with write() as connection:
+            before = rows(connection)
+            yield connection
+            written.append(abs(rows(connection) - before))
+
+    def rows(connection: Connection) -> int:
+        return int(connection.execute(sa.select(sa.func.count()).select_from(m.fire)).scalar_one())
+
+    monkeypatch.setattr(db, "write", counted)
+    minutes = [NIGHT + n * MINUTE for n in range(2 * PART + 10)]
+    writes.write_expected(db, "often", minutes, minutes[-1])
+    assert written == [PART, PART, 10]
+    written.clear()
+    writes.write_expected(db, "often", [*minutes[1:], minutes[-1] + MINUTE], minutes[-1] + MINUTE)
+    assert written == [1, 1]
+    assert [at for _, at in times(db)] == [*minutes[1:], minutes[-1] + MINUTE]
+
+
 def test_no_times_ahead_clears_them(db: Database, noon: time_machine.Coordinates) -> None:
     """A schedule that will not fire any more expects nothing."""
     expect(db)
@@ -112,7 +143,7 @@ def test_a_fire_is_due_after_its_jitter(db: Database, noon: time_machine.Coordin
     writes.write_expected(db, "nightly", [NIGHT], NIGHT, HOUR)
     due = due_time("nightly", NIGHT, HOUR)
     assert queries.due_fires(db, due - timedelta(seconds=1)) == []
-    assert queries.due_fires(db, due) == [("nightly", NIGHT, due)]
+    assert [row[:3] for row in queries.due_fires(db, due)] == [("nightly", NIGHT, due)]
 
 
 # Taken
@@ -157,7 +188,7 @@ def test_a_deposed_leader_writes_nothing_about_fires(db: Database, noon: time_ma
         lambda: writes.finish_fire(db, "nightly", NIGHT, "missed", "x", old),
         lambda: writes.give_back(db, "nightly", NIGHT, old),
         lambda: writes.pass_over(db, "nightly", [NIGHT + DAY], "missed", "x", old),
-        lambda: writes.end_fires_of_the_dead(db, old),
+        lambda: writes.take_back_from_the_dead(db, old),
     )
     before = queries.schedule_calendar(db, NOON, NOON + 9 * DAY)
     for late_write in late_writes:
@@ -167,22 +198,60 @@ def test_a_deposed_leader_writes_nothing_about_fires(db: Database, noon: time_ma
     assert queries.events(db) == []
 
 
-def test_what_a_dead_leader_began_is_closed_by_the_next(db: Database, noon: time_machine.Coordinates) -> None:
-    """A new leader closes what its predecessor had begun, with an event, and leaves its own alone."""
+def begin(db: Database) -> int:
+    """Of a new leader, who takes and begins the first fire."""
+    leader = lead(db)
+    assert writes.claim_fire(db, "nightly", NIGHT, leader)
+    writes.start_fire(db, "nightly", NIGHT, leader)
+    return leader
+
+
+def test_what_a_dead_leader_began_is_due_again(db: Database, noon: time_machine.Coordinates) -> None:
+    """A new leader gets what its predecessor had begun, with the runs it had noted and its beginning, and an
+    event tells; what it took itself stays its own."""
     expect(db)
-    old = lead(db)
-    assert writes.claim_fire(db, "nightly", NIGHT, old)
-    writes.start_fire(db, "nightly", NIGHT, old)
+    old = begin(db)
+    writes.note_runs(db, "nightly", NIGHT, [7], old)
     assert states(db)[0] == "due"
     new = lead(db)
-    assert states(db)[0] == "invalid", "seen before anybody closes it"
+    assert states(db)[0] == "invalid", "seen before anybody takes it back"
     assert writes.claim_fire(db, "nightly", NIGHT + DAY, new)
-    writes.end_fires_of_the_dead(db, new)
+    writes.take_back_from_the_dead(db, new)
     assert states(db) == ["invalid", "due", "due"]
     (event,) = queries.events(db)
-    assert (event.source, event.level) == ("schedule:nightly", "error")
-    assert event.message.startswith("fire of 2026-03-05 03:00 UTC: the collector that ran it died")
-    assert queries.due_fires(db, NIGHT + DAY) == []
+    assert (event.source, event.level) == ("schedule:nightly", "warning")
+    assert event.message == "fire of 2026-03-05 03:00 UTC: the collector that ran it died; it is gone on with"
+    (row,) = queries.due_fires(db, NIGHT + DAY)
+    assert (row.scheduled_for, row.begun, list(row.run_ids)) == (NIGHT, True, [7])
+    noon.move_to(NIGHT + HOUR)
+    assert writes.claim_fire(db, "nightly", NIGHT, new)
+    writes.start_fire(db, "nightly", NIGHT, new)
+    (shown,) = queries.schedule_calendar(db, NIGHT, NIGHT)
+    assert (shown.state, shown.started_at) == ("due", NOON)
+
+
+def test_a_fire_that_kills_its_leaders_is_left_alone(db: Database, noon: time_machine.Coordinates) -> None:
+    """The third leader that dies over a fire is the last: it has failed, and says so."""
+    expect(db)
+    for _ in range(3):
+        begin(db)
+        writes.take_back_from_the_dead(db, lead(db))
+    assert queries.due_fires(db, NIGHT) == []
+    (row,) = queries.schedule_calendar(db, NIGHT, NIGHT)
+    assert row.state == "invalid"
+    assert row.reason == "3 collectors died over it; memtrend run --resume goes on with what was begun"
+    last, *_ = queries.events(db)
+    assert (last.level, last.message[30:]) == ("error", "3 collectors died over it, so it is left alone")
+
+
+def test_what_was_begun_is_neither_missed_nor_skipped(db: Database, noon: time_machine.Coordinates) -> None:
+    """Passed over by a later leader, what was begun has failed; what was not is missed."""
+    expect(db)
+    begin(db)
+    new = lead(db)
+    writes.take_back_from_the_dead(db, new)
+    writes.pass_over(db, "nightly", [NIGHT, NIGHT + DAY], "missed", "too late", new)
+    assert states(db) == ["invalid", "missed", "due"]
 
 
 def test_what_a_dead_leader_had_only_taken_is_due_again(db: Database, noon: time_machine.Coordinates) -> None:
@@ -192,7 +261,7 @@ def test_what_a_dead_leader_had_only_taken_is_due_again(db: Database, noon: time
     new = lead(db)
     noon.move_to(NIGHT + HOUR)
     assert states(db)[0] == "missed"
-    writes.end_fires_of_the_dead(db, new)
+    writes.take_back_from_the_dead(db, new)
     assert [row.scheduled_for for row in queries.due_fires(db, NIGHT)] == [NIGHT]
     assert queries.events(db) == []
     assert writes.claim_fire(db, "nightly", NIGHT, new)

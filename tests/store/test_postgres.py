@@ -3,17 +3,26 @@ connections."""
 
 from __future__ import annotations
 
+import itertools
+import os
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import closing, suppress
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+import psutil
+import psycopg
 import pytest
 import sqlalchemy as sa
 
 from store import models, queries, writes
 from store.database import Database, DatabaseError, open_database
-from store.dialects import postgres
+from store.dialects import base, postgres
 from tests.databases import Databases
-from tests.postgres import PASSWORD
+from tests.postgres import PASSWORD, server
 from tests.store.seeding import Seed, outcome, scenario
 
 
@@ -64,6 +73,43 @@ def test_a_lost_connection_is_made_anew(db: Database, databases: Databases) -> N
     assert queries.marks(db) == []
 
 
+def test_a_server_that_is_away_is_waited_for(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that was there and takes no connection for a moment, as in a restart, fails nothing; one that
+    stays away does so in words."""
+    refusals = iter([1, 1, 1])
+    writes.add_mark(db, "before")
+    connect = psycopg.connect
+
+    def refused(*arguments: Any, **options: Any) -> Any:
+        if next(refusals, 0):
+            raise psycopg.OperationalError("connection refused")
+        return connect(*arguments, **options)
+
+    monkeypatch.setattr(psycopg, "connect", refused)
+    db._engine.dispose()
+    writes.add_mark(db, "after")
+    assert [mark.text for mark in queries.marks(db)] == ["before", "after"]
+    refusals = itertools.repeat(1)
+    monkeypatch.setattr(base, "BUSY_SECONDS", 0.3)
+    db._engine.dispose()
+    with pytest.raises(DatabaseError, match="cannot be reached"):
+        writes.add_mark(db, "never")
+
+
+def test_a_server_that_never_was_is_told_at_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong URL is not tried again and again."""
+    tried = []
+
+    def refused(*arguments: Any, **_options: Any) -> Any:
+        tried.append(arguments)
+        raise psycopg.OperationalError("connection refused")
+
+    monkeypatch.setattr(psycopg, "connect", refused)
+    with pytest.raises(DatabaseError, match="cannot be reached"):
+        open_database(url)
+    assert len(tried) == 1
+
+
 def test_who_falls_silent_loses_its_turn(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A writer that says nothing for too long (its machine may be gone) is ended by the server: the next one
     writes, and nothing of the first is stored."""
@@ -102,6 +148,51 @@ def test_another_encoding_is_refused(databases: Databases) -> None:
     databases.run("DROP DATABASE narrow")
 
 
+@pytest.fixture
+def ann(databases: Databases) -> Iterator[str]:
+    """A role that may do no more than connect."""
+    databases.run(f"CREATE ROLE ann LOGIN PASSWORD '{PASSWORD}'")
+    yield "ann"
+    databases.run("DROP ROLE ann")
+
+
+def test_a_user_that_may_make_no_tables(databases: Databases, ann: str) -> None:
+    """Who may not make tables is told what would do, and makes them in a schema of its own, where another
+    program's tables in the same database are nothing to it."""
+    with databases.fresh("template1") as fresh:
+        url = sa.make_url(fresh).set(username=ann)
+        with pytest.raises(DatabaseError, match="may not; make it the owner of the database, or of"):
+            open_database(url.render_as_string(hide_password=False))
+        own = url.update_query_dict({"options": "-csearch_path=own"}).render_as_string(hide_password=False)
+        with pytest.raises(DatabaseError, match="make it with CREATE SCHEMA"):
+            open_database(own)
+        engine = sa.create_engine(fresh)
+        with engine.begin() as connection:
+            connection.exec_driver_sql("CREATE TABLE other (id INTEGER)")
+            connection.exec_driver_sql(f"CREATE SCHEMA own AUTHORIZATION {ann}")
+        engine.dispose()
+        with closing(open_database(own)) as db:
+            writes.add_mark(db, "there")
+            assert [mark.text for mark in queries.marks(db)] == ["there"]
+
+
+def test_what_the_server_ended_is_told(url: str) -> None:
+    """A limit of the server on statements, and a server that stops, are told as such."""
+    limited = sa.make_url(url).update_query_dict({"options": "-cstatement_timeout=50"})
+    with (
+        closing(open_database(limited.render_as_string(hide_password=False))) as db,
+        pytest.raises(DatabaseError, match="statement_timeout"),
+        db.read() as connection,
+    ):
+        connection.exec_driver_sql("SELECT pg_sleep(10)")
+
+
+def test_a_server_that_stops_is_told(db: Database) -> None:
+    """What was under way when the server ended the connection says that it is stopping."""
+    with pytest.raises(DatabaseError, match="is stopping or starting"), db.read() as connection:
+        connection.exec_driver_sql("SELECT pg_terminate_backend(pg_backend_pid())")
+
+
 def test_a_missing_driver_is_named(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the extra, the error says which one it is."""
     monkeypatch.setitem(sys.modules, "psycopg", None)
@@ -117,6 +208,7 @@ def test_a_missing_driver_is_named(url: str, monkeypatch: pytest.MonkeyPatch) ->
         ({"database": "nowhere"}, 'database "nowhere" does not exist'),
         ({"query": {"host": "/nowhere", "password": PASSWORD}}, "cannot be reached.*check database.url"),
         ({"host": "127.0.0.1", "port": 1, "query": {}}, "Connection refused"),
+        ({"query": {"host": "/nowhere", "passwort": PASSWORD}}, "cannot be reached"),
     ],
 )
 def test_no_error_shows_a_password(databases: Databases, changed: dict[str, str], said: str) -> None:
@@ -157,3 +249,14 @@ def test_models_are_what_migrations_make(url: str, databases: Databases) -> None
         models.Base.metadata.create_all(engine)
         engine.dispose()
         assert _shape(modelled) == _shape(url)
+
+
+def test_a_server_of_the_tests_goes_with_its_keeper() -> None:
+    """A keeper that is told to end takes server and folder along."""
+    with server() as running:
+        data = Path(str(sa.make_url(running.url).query["host"]))
+        process = int((data / "postmaster.pid").read_text().split()[0])
+        os.kill(running.keeper, signal.SIGTERM)
+    assert not data.parent.exists()
+    with suppress(psutil.NoSuchProcess):
+        assert psutil.Process(process).status() == psutil.STATUS_ZOMBIE  # until somebody looks after it

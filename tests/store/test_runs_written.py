@@ -163,6 +163,23 @@ def test_an_interrupted_run_is_resumed_with_what_it_has(db: Database, seed: Seed
         writes.save_scenario(db, run_id, scenario([outcome("c")], "s3"), token)
 
 
+def test_whoever_lost_the_lease_begins_nothing(db: Database, seed: Seed) -> None:
+    """A process that slept between taking a backend and opening its run, or going on with one, is refused
+    once another has the backend, and has written nothing."""
+    run_id, old = seed.open(seed.suite())
+    writes.close_run(db, run_id, "interrupted", rollups(0.1), "stopped", token=old)
+    row = queries.run(db, run_id)
+    writes.release_lease(db, "backend:keyword", old)
+    assert writes.acquire_lease(db, "backend:keyword", "second", 60) == old + 1
+    new = NewRun(seed.suite(), seed.backend(), None, "cli", 1, 1, old, "1")
+    with pytest.raises(LeaseLost, match="taken over by another process"):
+        writes.open_run(db, new)
+    with pytest.raises(LeaseLost, match="taken over by another process"):
+        writes.reopen_run(db, run_id, old)
+    assert queries.count_runs(db) == 1
+    assert queries.run(db, run_id) == row
+
+
 def test_only_interrupted_runs_are_resumed(db: Database, seed: Seed) -> None:
     """A run that goes on, or has ended in another way, is not taken over."""
     run_id, token = seed.open(seed.suite())

@@ -5,15 +5,21 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from sqlalchemy.engine import make_url
 
 from store import backup, queries
 from store.database import REVISIONS, DatabaseError, open_database
+from store.dialects import base
+from store.dialects.postgres import WRITE_LOCK
 from tests.store import first_release
+from tests.store.seeding import Seed
 
 HEAD = REVISIONS[-1]
 
@@ -21,7 +27,7 @@ HEAD = REVISIONS[-1]
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
     """A record of the first release."""
-    first_release.make(tmp_path / "memtrend.db")
+    first_release.make(f"sqlite:///{tmp_path / 'memtrend.db'}")
     return tmp_path / "memtrend.db"
 
 
@@ -30,26 +36,63 @@ def _execute(path: Path, statement: str) -> None:
         connection.execute(statement)
 
 
-def test_every_row_of_the_first_release_is_kept(old: Path) -> None:
-    """A record of the first release is brought up to date with all of its rows as they were."""
-    before = first_release.rows_of(old)
+@pytest.mark.parametrize("revision", REVISIONS[:-1])
+def test_every_row_is_kept(empty_url: str, revision: str) -> None:
+    """A record of the first release, or of any later one, is brought up to date with all of its rows as they
+    were, on either database; then it is written to like any other."""
+    first_release.make(empty_url, revision)
+    before = first_release.rows_of(empty_url)
     assert all(before.values())
-    with closing(open_database(f"sqlite:///{old}")) as db:
+    with closing(open_database(empty_url)) as db:
         assert [row.id for row in queries.runs(db)] == [3, 2, 1]
         assert queries.run_cases(db, 3)[0].first_hit == "under the mat"
-    assert backup.verified(old).revision == HEAD
-    assert first_release.rows_of(old) == before
+        after = first_release.rows_of(empty_url)
+        for table, rows in before.items():
+            columns = rows[0].keys()
+            assert [{name: row[name] for name in columns} for row in after[table]] == rows
+        assert Seed(db).run(Seed(db).suite(), ["a"]) == 4
+
+
+TURN = {
+    "sqlite": ["PRAGMA journal_mode=WAL", "BEGIN IMMEDIATE"],
+    "postgres": [f"SELECT pg_advisory_xact_lock({WRITE_LOCK})"],
+}
+
+
+@pytest.fixture
+def held(kind: str, empty_url: str) -> Iterator[sa.Connection]:
+    """A transaction of another process, which has the turn to write to a record of the first release."""
+    first_release.make(empty_url)
+    engine = sa.create_engine(empty_url)
+    with engine.connect() as connection:
+        for statement in TURN[kind]:
+            connection.exec_driver_sql(statement)
+        yield connection
+    engine.dispose()
+
+
+def test_who_comes_meanwhile_waits(
+    empty_url: str, held: sa.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An upgrade may take longer than any write has to wait for its turn: whoever opens the record meanwhile
+    waits for it."""
+    monkeypatch.setattr(base, "BUSY_SECONDS", 0.05)
+    over = threading.Timer(1.0, held.commit)
+    over.start()
+    with closing(open_database(empty_url)) as db:
+        assert len(queries.runs(db)) == 3
+    over.join()
 
 
 def test_a_copy_is_kept_before_an_upgrade(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What there was before an upgrade is kept beside it, once, as stderr says."""
-    before = first_release.rows_of(old)
+    before = first_release.rows_of(f"sqlite:///{old}")
     for _ in range(2):
         open_database(f"sqlite:///{old}").close()
     kept = old.with_name(f"memtrend.db.before-{HEAD}")
     assert capsys.readouterr().err.count(str(kept)) == 1
     assert backup.verified(kept)[2:] == ("0001", 3)
-    assert first_release.rows_of(kept) == before
+    assert first_release.rows_of(f"sqlite:///{kept}") == before
     assert sorted(path.name for path in old.parent.iterdir()) == ["memtrend.db", kept.name]
 
 

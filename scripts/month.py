@@ -1,0 +1,450 @@
+"""Thirty days of schedules in minutes, with a real collector whose clock runs fast.
+
+`python -m scripts.month [--days 30] [--folder F]`: `memtrend collect` in a process of its own, over small
+suites. Its clock stands still until what is due has been taken and run, then goes on to the next fire. The
+clock of Berlin is set back half-way through, and the collector is away twice, for a night and for a day.
+Afterwards every fire that the schedules should have had is held against the record, the runs, and what
+`memtrend doctor` says. Prints the account, the collector's memory by day, and the size of the record; exit
+code 1 when anything is wrong. Needs time-machine: make install EXTRAS=test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Thread
+from typing import NamedTuple
+
+import sqlalchemy as sa
+import time_machine
+
+from collectors import collector, doctor
+from collectors.configured import configured
+from collectors.pairs import scheduled_pairs
+from collectors.schedule import upcoming
+from store import models as m
+from store import queries
+from store.database import Database, open_database
+from store.settings import CONFIG_VARIABLE, Settings
+
+SET_BACK = datetime(2026, 10, 25, 1, tzinfo=UTC)
+"""When Berlin's clocks show 02:30 for the second time, half an hour later."""
+
+STEP, DAY = timedelta(minutes=4), timedelta(days=1)
+"""A step is shorter than the grace in which a fire is on time: so time passes while a run goes on."""
+
+WAIT_S = 300.0
+POLL_S = 0.02
+FLAT_MB = 12.0
+"""By so much the collector may grow after its tenth day, or after its first where there are no ten. 20 days
+with a leak of 50 kB a run would be 20 MB more."""
+
+CONFIG = """
+[database]
+url = "sqlite:///record.db"
+[backends.floor]
+type = "everything"
+[backends.words]
+type = "keyword"
+[backends.flaky]
+type = "odd_days:Flaky"
+[backends.slow]
+type = "odd_days:Slow"
+[suites.small]
+path = "small.jsonl"
+
+[schedules.berlin]
+cron = "30 2 * * *"
+timezone = "Europe/Berlin"
+suites = ["small"]
+backends = ["floor", "words"]
+[schedules.often]
+every = "6h"
+suites = ["small"]
+backends = ["floor"]
+subset = { share = 0.5 }
+[schedules.weekly]
+cron = "0 5 * * sun"
+suites = ["small"]
+backends = ["words"]
+trials = 2
+[schedules.within]
+cron = "0 4 * * *"
+window = "1h"
+suites = ["small"]
+backends = ["words"]
+[schedules.spread]
+cron = "0 6 * * *"
+jitter = "40m"
+suites = ["small"]
+backends = ["floor"]
+[schedules.strict]
+cron = "0 3 * * *"
+catch_up = "none"
+suites = ["small"]
+backends = ["floor"]
+[schedules.flaky]
+cron = "15 7 * * *"
+suites = ["small"]
+backends = ["flaky"]
+[schedules.slow]
+cron = "0,30 12-13 * * *"
+suites = ["small"]
+backends = ["slow"]
+"""
+
+BACKENDS = '''
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+WAITING = Path(__file__).with_name("waiting")
+
+
+class Shelf:
+    def __init__(self):
+        self.texts = []
+
+    def write(self, text):
+        self.texts.append(text)
+
+    def search(self, query, k):
+        return self.texts[:k]
+
+
+class Flaky(Shelf):
+    """Out of order every third day."""
+
+    def search(self, query, k):
+        if query.startswith("Which") and datetime.now(UTC).day % 3 == 0:
+            raise ConnectionError("the server is being moved")
+        return super().search(query, k)
+
+
+class Slow(Shelf):
+    """Takes 45 minutes for its first answer."""
+
+    def __init__(self):
+        super().__init__()
+        self.until = None
+
+    def search(self, query, k):
+        if query.startswith("Which"):
+            self.until = self.until or datetime.now(UTC) + timedelta(minutes=45)
+            WAITING.touch()
+            while datetime.now(UTC) < self.until:
+                time.sleep(0.002)
+            WAITING.unlink()
+        return super().search(query, k)
+'''
+
+AWAY = ((0.2, timedelta(hours=9)), (0.6, timedelta(hours=26)))
+"""After which share of the days the collector is stopped at one in the morning, and for how long."""
+
+
+class Sample(NamedTuple):
+    """After so many days: what the collector holds, and how large the record is, in MB."""
+
+    day: int
+    memory: float
+    record: float
+
+
+class Month(NamedTuple):
+    """`expected`: schedule -> how many fires it should have had; `states`: schedule -> state -> fires."""
+
+    days: int
+    expected: dict[str, int]
+    states: dict[str, Counter[str]]
+    missed: list[queries.FireRow]
+    runs: int
+    samples: list[Sample]
+    seconds: float
+    problems: list[str]
+
+
+# The collector's side ------------------------------------------------------------------------------------
+
+
+def collect(clock: Path) -> int:
+    """`memtrend collect`, at the time that the file says: seconds since 1970."""
+    collector.POLL_S = 0.05
+    traveller = time_machine.travel(float(clock.read_text()), tick=False).start()
+    Thread(target=_follow, args=(clock, traveller), daemon=True).start()
+    return collector.main()
+
+
+def _follow(clock: Path, traveller: time_machine.Coordinates) -> None:
+    seen = ""
+    while True:
+        time.sleep(POLL_S)
+        if (said := clock.read_text()) != seen:
+            seen = said
+            traveller.move_to(float(said))
+
+
+# The other side: the clock, and who is there ---------------------------------------------------------------
+
+
+class World:
+    """A folder with a record, a clock that only we set, and a collector that is there or away."""
+
+    def __init__(self, folder: Path, start: datetime) -> None:
+        self.folder, self.clock, self.now = folder, folder / "clock", start
+        (folder / "memtrend.toml").write_text(CONFIG)
+        (folder / "odd_days.py").write_text(BACKENDS)
+        (folder / "small.jsonl").write_text("".join(f"{json.dumps(_case(n))}\n" for n in range(6)))
+        self.set_clock(start)
+        self.db = open_database(f"sqlite:///{folder / 'record.db'}")
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def set_clock(self, now: datetime) -> None:
+        """At once, so that no half a number is read."""
+        self.now = now
+        new = self.clock.with_suffix(".new")
+        new.write_text(str(now.timestamp()))
+        new.rename(self.clock)
+
+    def begin(self) -> None:
+        command = [sys.executable, "-m", "scripts.month", "--collect", str(self.clock)]
+        variables = {**os.environ, CONFIG_VARIABLE: str(self.folder / "memtrend.toml")}
+        with (self.folder / "said.txt").open("a") as said:
+            self.process = subprocess.Popen(command, env=variables, stdout=said, stderr=said)
+        self._until(lambda: any(row.held for row in queries.leases(self.db)), "the collector leads")
+        every = CONFIG.count("[schedules.")
+        self._until(lambda: len(queries.schedules(self.db)) == every, "the schedules are followed")
+
+    def end(self) -> None:
+        if self.process is not None:
+            self.process.send_signal(signal.SIGTERM)
+            if self.process.wait(timeout=WAIT_S):
+                raise RuntimeError(f"the collector failed: {(self.folder / 'said.txt').read_text()[-2000:]}")
+            self.process = None
+
+    def go_on(self, until: datetime) -> None:
+        """Let time pass, and the collector do what is due."""
+        while self.now < until:
+            step = STEP if self.waits else _next_due(self.db, self.now) - self.now
+            self.set_clock(min(self.now + step, until))
+            if self.process is not None:
+                self._until(self._has_done, "what is due was done")
+
+    def _has_done(self) -> bool:
+        """All that is due is over, or waits behind what takes its time."""
+        due = _due(self.db, self.now)
+        return not due or ("expected" not in due and self.waits)
+
+    @property
+    def waits(self) -> bool:
+        """Whether the slow backend lets time pass."""
+        return (self.folder / "waiting").exists()
+
+    def _until(self, condition: object, what: str) -> None:
+        deadline = time.monotonic() + WAIT_S
+        while not condition():  # type: ignore[operator]
+            died = self.process is None or self.process.poll() is not None
+            if died or time.monotonic() > deadline:
+                said = (self.folder / "said.txt").read_text()[-2000:]
+                raise RuntimeError(f"at {self.now:%Y-%m-%d %H:%M} not within {WAIT_S:.0f} s: {what}\n{said}")
+            time.sleep(POLL_S)
+
+    def sample(self, day: int) -> Sample:
+        assert self.process is not None
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        kilobytes = next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))
+        size = sum(part.stat().st_size for part in self.folder.glob("record.db*"))
+        return Sample(day, int(kilobytes) / 1000, size / 1e6)
+
+    def close(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+        self.db.close()
+
+
+def _case(number: int) -> dict[str, object]:
+    return {
+        "id": f"door-{number}",
+        "writes": [f"The door of room {number} opens with code {1000 + number}."],
+        "query": f"Which code opens room {number}?",
+        "expect_any": [f"{1000 + number}"],
+    }
+
+
+def _due(db: Database, now: datetime) -> Sequence[str]:
+    """The states of what is due and not over."""
+    fire = m.fire.c
+    query = sa.select(fire.state).where(fire.due <= now, fire.state.in_(["expected", "claimed"]))
+    with db.read() as connection:
+        return connection.execute(query).scalars().all()
+
+
+def _next_due(db: Database, now: datetime) -> datetime:
+    fire = m.fire.c
+    ahead = sa.select(sa.func.min(fire.due)).where(fire.due > now, fire.state == "expected")
+    with db.read() as connection:
+        return connection.execute(ahead).scalar_one()
+
+
+def spend(folder: Path, days: int) -> Month:
+    """Let so many days pass around the night in which Berlin's clocks are set back."""
+    began = time.monotonic()
+    start = SET_BACK.replace(hour=12) - (days // 2 + 1) * DAY
+    world = World(folder, start)
+    with closing(world):
+        world.begin()
+        samples = list(_days(world, start, days))
+        world.go_on(start + days * DAY)
+        world.end()
+        with _at(world):
+            return _account(world, start, days, samples, time.monotonic() - began)
+
+
+def _days(world: World, start: datetime, days: int) -> Iterator[Sample]:
+    away = {int(share * days): length for share, length in AWAY}
+    asked = {1, 10, 20, days} if days > 10 else {1, days}
+    for day in range(1, days + 1):
+        if day in away:
+            night = (world.now + DAY).replace(hour=1)
+            world.go_on(night)
+            world.end()
+            world.go_on(night + away[day])
+            world.begin()
+        world.go_on(start + day * DAY)
+        if day in asked:
+            yield world.sample(day)
+
+
+@contextmanager
+def _at(world: World) -> Iterator[None]:
+    """This process at the time of that world, in its folder."""
+    with time_machine.travel(world.now, tick=False):
+        before = Path.cwd()
+        os.chdir(world.folder)
+        try:
+            yield
+        finally:
+            os.chdir(before)
+
+
+# The account ----------------------------------------------------------------------------------------------
+
+
+def _account(world: World, start: datetime, days: int, samples: list[Sample], seconds: float) -> Month:
+    settings, end = configured(), start + days * DAY
+    expected = {
+        name: [at for at in upcoming(section, start, days) if at < end - timedelta(hours=1)]
+        for name, section in settings.schedules.items()
+    }
+    fires = [fire for fire in queries.schedule_calendar(world.db, start, end) if fire.scheduled_for <= end]
+    runs = queries.runs(world.db, limit=None)
+    missed = queries.missed(world.db, world.now)
+    problems = [
+        *_unexpected(expected, fires),
+        *(problem for fire in fires for problem in _unaccounted(settings, fire, runs)),
+        *_unlinked(fires, runs),
+        *_disagreements(fires, missed),
+        *_growth(samples),
+    ]
+    states = {name: Counter(fire.state for fire in fires if fire.schedule == name) for name in expected}
+    count = {name: len(times) for name, times in expected.items()}
+    return Month(days, count, states, missed, len(runs), samples, seconds, problems)
+
+
+def _unexpected(expected: dict[str, list[datetime]], fires: Sequence[queries.FireRow]) -> Iterator[str]:
+    for name, times in expected.items():
+        found = Counter(fire.scheduled_for for fire in fires if fire.schedule == name)
+        yield from (f"{name}: no row for {at:%m-%d %H:%M}" for at in times if at not in found)
+        yield from (f"{name}: {n} rows for {at:%m-%d %H:%M}" for at, n in found.items() if n > 1)
+        late = set(found) - set(times)
+        yield from (f"{name}: nobody expected {at:%m-%d %H:%M}" for at in late if times and at <= max(times))
+
+
+def _unaccounted(settings: Settings, fire: queries.FireRow, runs: Sequence[queries.RunRow]) -> Iterator[str]:
+    told = f"{fire.schedule} of {fire.scheduled_for:%m-%d %H:%M}"
+    own = {run.id: run for run in runs if run.id in fire.run_ids}
+    pairs = len(scheduled_pairs(settings, settings.schedules[fire.schedule]))
+    statuses = [run.status for run in own.values()]
+    match fire.state:
+        case "done" | "late" if len(own) != pairs or set(statuses) != {"whole"}:
+            yield f"{told} is {fire.state}, with runs that are {statuses}"
+        case "invalid" if not fire.reason or len(own) != pairs:
+            yield f"{told} is invalid for {fire.reason}, with runs that are {statuses}"
+        case "skipped" | "missed" if own or not fire.reason:
+            yield f"{told} is {fire.state} for {fire.reason}, with runs that are {statuses}"
+        case "due":
+            yield f"{told} is not accounted for"
+
+
+def _unlinked(fires: Sequence[queries.FireRow], runs: Sequence[queries.RunRow]) -> Iterator[str]:
+    """Each run is of one fire, of that which it names itself."""
+    of = {run_id: fire for fire in fires for run_id in fire.run_ids}
+    if sum(len(fire.run_ids) for fire in fires) != len(of):
+        yield "a run stands with two fires"
+    for run in runs:
+        fire = of.get(run.id)
+        at = fire and f"{fire.scheduled_for:%Y-%m-%dT%H:%MZ}"
+        if fire is None or (f"schedule:{fire.schedule}", at) != (run.trigger, run.meta["scheduled_for"]):
+            yield f"run {run.id} of {run.trigger}, {run.meta}, stands with {fire}"
+
+
+def _disagreements(fires: Sequence[queries.FireRow], missed: Sequence[queries.FireRow]) -> Iterator[str]:
+    """What is missed and not made up for: by the calendar, by the question of that name, and by doctor."""
+    ran = {fire.schedule: fire.scheduled_for for fire in fires if fire.started_at}
+    never = datetime.min.replace(tzinfo=UTC)
+    since = [fire for fire in fires if fire.scheduled_for > ran.get(fire.schedule, never)]
+    own = {(fire.schedule, fire.scheduled_for) for fire in since if fire.state == "missed"}
+    if own != (asked := {(fire.schedule, fire.scheduled_for) for fire in missed}):
+        yield f"missed are {own}, and queries.missed says {asked}"
+    bad = {check.name for check in doctor.check_all() if check.name.startswith("schedule ") and not check.ok}
+    if bad != (named := {f"schedule {name}" for name, _ in own}):
+        yield f"missed are {named}, and doctor says {bad}"
+
+
+def _growth(samples: Sequence[Sample]) -> Iterator[str]:
+    settled = samples[1] if len(samples) > 2 else samples[0]
+    if (grown := samples[-1].memory - settled.memory) > FLAT_MB:
+        yield f"memory is not flat: {grown:.1f} MB more after day {settled.day}"
+
+
+def _print(month: Month) -> None:
+    names = ("done", "late", "invalid", "skipped", "missed", "due")
+    print(f"{'schedule':<10}{'fires':>7}" + "".join(f"{name:>9}" for name in names))
+    for schedule, states in month.states.items():
+        print(f"{schedule:<10}{sum(states.values()):>7}" + "".join(f"{states[name]:>9}" for name in names))
+    print(f"{month.runs} runs, {len(month.missed)} fires missed at the end and not made up for")
+    for sample in month.samples:
+        print(f"day {sample.day:>3}: collector {sample.memory:6.1f} MB, record {sample.record:6.2f} MB")
+    print(f"{month.days} days in {month.seconds:.0f} s")
+    print("\n".join(month.problems) or "every fire is accounted for, and memory is flat")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m scripts.month", description=__doc__)
+    parser.add_argument("--days", type=int, default=30)
+    parser.add_argument("--folder", type=Path, help="an empty one; kept")
+    parser.add_argument("--collect", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.collect:
+        return collect(given.collect)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = given.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        month = spend(folder.absolute(), given.days)
+    _print(month)
+    return 1 if month.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

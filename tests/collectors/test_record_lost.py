@@ -1,0 +1,188 @@
+"""The record's disk is full, and its file removed, replaced or made read-only, under a real collector."""
+
+import resource
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from store import queries, writes
+from store.database import open_database
+from store.errors import RecordGone, RecordReplaced
+from tests.collectors import collecting
+from tests.collectors.collecting import Process, ended, expect, told, until
+
+NOBODY = 65534
+CONFIG = """
+[database]
+url = "sqlite:///record.db"
+[backends.slow]
+type = "sluggish:Slow"
+[suites.mine]
+path = "mine.jsonl"
+[schedules.night]
+every = "30d"
+suites = ["mine"]
+"""
+
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """A busy machine takes its time to start two collectors."""
+    monkeypatch.setattr(collecting, "WAIT_S", 200.0)
+
+
+@pytest.fixture
+def home(home, empty_record):
+    (home / "memtrend.toml").write_text(CONFIG)
+    (home / "sluggish.py").write_text(collecting.SLOW)
+    collecting.write_suite(home, 20)
+    shutil.copy(empty_record, home / "record.db")
+    return home
+
+
+@pytest.fixture
+def db(home):
+    db = open_database(f"sqlite:///{home / 'record.db'}")
+    yield db
+    db.close()
+
+
+def said(home):
+    return (home / "said.txt").read_text()
+
+
+def beats(db, process):
+    until(lambda: any(beat.pid == process.pid for beat in queries.heartbeats(db)), "the collector beats")
+
+
+# A disk that is full
+
+
+def test_a_disk_that_is_full_while_a_run_is_closed(home, db):
+    """While nothing can be written, the collector says so, with the file, the room that is left and what to
+    do, and lives on. Afterwards the run that could not be closed is gone on with: it is whole, nothing of it
+    is there twice, and an event tells how long nothing could be recorded."""
+    with Process(home, "collect", SLOW_S="0.02") as process:
+        beats(db, process)
+        expect(db, "night", datetime.now(UTC))
+        until(lambda: queries.progress(db), "a run is under way")
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+        until(lambda: "the record refuses" in said(home), "the collector says it")
+        assert "record.db" in said(home)
+        assert "MB are free there" in said(home)
+        assert process.poll() is None
+        assert [run.status for run in queries.runs(db)] == ["running"]
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+        until(lambda: ended(db, "night"), "the fire is over")
+        assert [fire.state for fire in ended(db, "night")] == ["done"]
+        assert "the disk failed or is full" in told(db, "nothing could be recorded since").message
+    (run,) = queries.runs(db)
+    assert (run.status, run.cases_done) == ("whole", run.cases_total)
+    with closing(sqlite3.connect(home / "record.db")) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+# A file that is removed, replaced, or read-only
+
+
+def test_a_file_that_is_removed_takes_no_write(home, db):
+    """Within seconds the collector says that the file is gone and what to do. Nothing is made in its place,
+    nothing is written into what was removed, and once it is back all goes on."""
+    with Process(home, "collect") as process:
+        beats(db, process)
+        kept = home / "moved"
+        kept.mkdir()
+        for part in home.glob("record.db*"):
+            part.rename(kept / part.name)
+        until(lambda: "is gone" in said(home), "the collector says it")
+        assert "memtrend restore" in said(home)
+        with pytest.raises(RecordGone):
+            writes.add_event(db, "info", "test", "lost")
+        before = (kept / "record.db-wal").stat().st_mtime_ns
+        until(lambda: said(home).count("no heartbeat"), "it would have written")
+        assert (kept / "record.db-wal").stat().st_mtime_ns == before
+        assert not (home / "record.db").exists()
+        for part in kept.iterdir():
+            part.rename(home / part.name)
+        expect(db, "night", datetime.now(UTC))
+        until(lambda: ended(db, "night"), "the fire is over")
+        assert [fire.state for fire in ended(db, "night")] == ["done"]
+        assert "is gone" in told(db, "nothing could be recorded since").message
+        assert process.poll() is None
+
+
+def test_a_file_that_is_replaced_ends_the_collector(home, db, empty_record):
+    """What a collector knows is of the record that it opened: it ends with 1 and says why, and writes nothing
+    into the other one. Whoever starts it again starts it on that."""
+    with Process(home, "collect") as process:
+        beats(db, process)
+        shutil.copy(empty_record, home / "other.db")
+        before = (home / "other.db").read_bytes()
+        for part in home.glob("record.db-*"):
+            part.unlink()
+        (home / "other.db").rename(home / "record.db")
+        assert process.wait(timeout=200) == 1
+        assert "was replaced by another file" in said(home)
+        assert "Traceback" not in said(home)
+        with pytest.raises(RecordReplaced):
+            queries.runs(db)
+        assert (home / "record.db").read_bytes() == before
+    with closing(open_database(db.url_public)) as new, Process(home, "collect") as process:
+        beats(new, process)
+
+
+@pytest.fixture
+def shared_home(home):
+    """A home that anybody may enter, and write."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(shutil.copytree(home, Path(name) / "home"))
+        for path in (Path(name), folder, *folder.iterdir()):
+            path.chmod(0o777)
+        yield folder
+
+
+AS_NOBODY = f"""
+import os, runpy
+os.geteuid() or os.setuid({NOBODY})
+runpy.run_module("collectors.cli", run_name="__main__")
+"""
+
+
+class Unprivileged(Process):
+    """`memtrend ...` as a user whom modes of files bind."""
+
+    def __init__(self, home, *arguments):
+        self.said = home / "said.txt"
+        with self.said.open("a") as said:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", AS_NOBODY, *arguments], cwd=home, stdout=said, stderr=said
+            )
+
+
+def test_a_file_made_read_only_is_told(shared_home):
+    """A collector whose file was made read-only says so and what to do, though what it has open would still
+    take its writes, and goes on once it may write again."""
+    record = shared_home / "record.db"
+    with closing(open_database(f"sqlite:///{record}")) as db:
+        for part in shared_home.glob("record.db*"):
+            part.chmod(0o666)
+        with Unprivileged(shared_home, "collect") as process:
+            beats(db, process)
+            record.chmod(0o444)
+            until(lambda: "it is read-only" in said(shared_home), "the collector says it")
+            assert "make the file and its folder writable" in said(shared_home)
+            record.chmod(0o666)
+            expect(db, "night", datetime.now(UTC))
+            until(lambda: ended(db, "night"), "the fire is over")
+            assert [fire.state for fire in ended(db, "night")] == ["done"]
+            assert process.poll() is None
