@@ -137,10 +137,15 @@ def _side(told: Mapping[str, Any]) -> str:
     return str(told["verdict"]) if told["verdict"] in ("worse", "better") else ""
 
 
+_STAGES: Mapping[str, Standing] = {"suspicion": "suspicion", "suspected": "suspected", "confirmed": "sure"}
+
+
 def _standing(told: Mapping[str, Any]) -> Standing:
-    return {"suspicion": "suspicion", "suspected": "suspected", "confirmed": "sure"}.get(  # type: ignore[return-value]
-        told["stage"], "clear"
-    )
+    """A frozen release that did not fall beside it is as good as a look some hours later."""
+    control = told.get("control") or {}
+    if told["stage"] == "suspected" and control.get("cause") == "backend":
+        return "sure"
+    return _STAGES.get(told["stage"], "clear")
 
 
 def _points(told: Mapping[str, Any], side: str) -> float:

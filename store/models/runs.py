@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Index, Text, UniqueConstraint
+from sqlalchemy import Index, Text, UniqueConstraint, text, true
 from sqlmodel import Field
 
 from store.columns import JsonText, UtcDateTime
 from store.models.base import WITHOUT_ROWID, Base
+
+UNDETECTED = text("NOT detected")
 
 
 class Backend(Base, table=True):
@@ -34,10 +36,14 @@ class Scorer(Base, table=True):
 
 
 class Run(Base, table=True):
-    """`token` is the fencing token under which the run writes; `cancel` asks the runner to stop. `subset` is
+    """`detected`: whether alerts have been looked for in it; `token` is the fencing token under which the run
+    writes; `cancel` asks the runner to stop. `subset` is
     the tag that narrowed the suite, '' for the whole of it; with an @ it says what else the run was for."""
 
-    __table_args__ = (Index("ix_run_series", "suite_id", "backend_id", "started_at"),)
+    __table_args__ = (
+        Index("ix_run_series", "suite_id", "backend_id", "started_at"),
+        Index("ix_run_undetected", "id", sqlite_where=UNDETECTED, postgresql_where=UNDETECTED),
+    )
 
     id: int | None = Field(default=None, primary_key=True)
     suite_id: int = Field(foreign_key="suite.id")
@@ -61,6 +67,7 @@ class Run(Base, table=True):
     scenarios_total: int
     started_at: datetime = Field(sa_type=UtcDateTime, index=True)
     finished_at: datetime | None = Field(sa_type=UtcDateTime)
+    detected: bool = Field(sa_column_kwargs={"server_default": true()})
 
 
 class Control(Base, table=True):

@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 from store import models as m
 from store.alert_life import STANDING_STATES, Cause, Incident, Signal
 from store.database import Database
+from store.queries.health import censuses
 from store.sightings import Key
 
 
@@ -152,6 +153,27 @@ def _incident(row: Any, signals: Iterable[Signal]) -> Incident:
         drill=row["drill"],
         id=row["id"],
     )
+
+
+def undetected(db: Database) -> list[int]:
+    """Runs that have ended and in which nobody has looked for alerts yet, in the order of their ends."""
+    ended = m.run.c.status.in_(("whole", "invalid", "void"))
+    query = sa.select(m.run.c.id).where(~m.run.c.detected, ended).order_by(m.run.c.finished_at, m.run.c.id)
+    with db.read() as connection:
+        return list(connection.execute(query).scalars())
+
+
+def open_signals(db: Database, kind: str) -> list[Signal]:
+    """Of one kind, what is wrong now."""
+    with db.read() as connection:
+        standing = [one for it in standing_incidents(connection) for one in it.standing]
+    return [signal for signal in standing if signal.key.kind == kind]
+
+
+def census(db: Database, run_id: int) -> dict[str, tuple[int, int | None]]:
+    """Leg -> memories counted in a run, and how many it should hold where that is known."""
+    with db.read() as connection:
+        return censuses(connection, [run_id]).get(run_id, {})
 
 
 def alerts(

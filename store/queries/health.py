@@ -166,15 +166,15 @@ def index_counts(db: Database, since: datetime) -> list[IndexCount]:
     )
     with db.read() as connection:
         runs = connection.execute(query).all()
-        censuses = _censuses(connection, [row.id for row in runs])
+        counted_in = censuses(connection, [row.id for row in runs])
     return [
         IndexCount(row.name, row.backend, leg, row.id, row.started_at, counted, expected)
         for row in runs
-        for leg, (counted, expected) in sorted(censuses.get(row.id, {}).items())
+        for leg, (counted, expected) in sorted(counted_in.get(row.id, {}).items())
     ]
 
 
-def _censuses(connection: Connection, run_ids: Sequence[int]) -> dict[int, dict[str, tuple[int, int | None]]]:
+def censuses(connection: Connection, run_ids: Sequence[int]) -> dict[int, dict[str, tuple[int, int | None]]]:
     """Run -> leg -> counted and expected, as its cases that count tell it; the last one of a leg stands."""
     scored = sa.exists().where(
         m.score.c.case_result_id == m.case_result.c.id, m.score.c.metric_id == METRICS["leg_count"].id

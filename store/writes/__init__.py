@@ -5,6 +5,15 @@ or a network call. Every function raises `DatabaseError` when the file cannot be
 when the record refuses.
 """
 
+from store.writes.alerts import (
+    Decide,
+    NewDelivery,
+    Route,
+    act_on_alert,
+    nobody,
+    send_later,
+    turn_alerts,
+)
 from store.writes.baselines import (
     Imported,
     import_baseline,
@@ -85,13 +94,17 @@ from store.writes.verdicts import (
 __all__ = [
     "LEADER_LEASE",
     "Closed",
+    "Decide",
     "Decision",
     "Deposed",
     "Imported",
     "LeaseLost",
+    "NewDelivery",
     "PassedOver",
     "Renamed",
+    "Route",
     "acquire_lease",
+    "act_on_alert",
     "add_event",
     "add_mark",
     "add_request",
@@ -114,6 +127,7 @@ __all__ = [
     "import_baseline",
     "interrupt_stale_runs",
     "keep_journal",
+    "nobody",
     "note_runs",
     "open_pair",
     "open_run",
@@ -133,7 +147,9 @@ __all__ = [
     "reopen_run",
     "rescore",
     "save_scenario",
+    "send_later",
     "start_fire",
     "take_back_from_the_dead",
+    "turn_alerts",
     "write_expected",
 ]

@@ -40,11 +40,16 @@ def nobody(incident: Incident, step: Step, step_id: int) -> Iterable[NewDelivery
     return ()
 
 
-def turn_alerts(db: Database, decide: Decide, route: Route = nobody) -> list[Turned]:
+def turn_alerts(
+    db: Database, decide: Decide, route: Route = nobody, *, run_id: int | None = None
+) -> list[Turned]:
     """Let `decide` say what becomes of the alerts that stand, and keep it. One at a time, whoever asks: two
-    runs that end at once must not open two alerts for one cause."""
+    runs that end at once must not open two alerts for one cause. Of a run it is decided once: where another
+    process has done so, nothing happens."""
     with db.write() as connection:
         _alone(connection)
+        if run_id is not None and not _first_to_look(connection, run_id):
+            return []
         return _keep(connection, list(decide(standing_incidents(connection))), route)
 
 
@@ -68,6 +73,11 @@ def _alone(connection: Connection) -> None:
     """Whoever holds this row turns alerts; the next one waits for the end of the transaction."""
     counter = upsert(m.change).values(name="alerts", n=1)
     connection.execute(counter.on_conflict_do_update(index_elements=["name"], set_={"n": m.change.c.n + 1}))
+
+
+def _first_to_look(connection: Connection, run_id: int) -> bool:
+    run = m.run.update().where(m.run.c.id == run_id, ~m.run.c.detected)
+    return connection.execute(run.values(detected=True)).rowcount == 1
 
 
 def _keep(connection: Connection, turned: Sequence[Turned], route: Route) -> list[Turned]:

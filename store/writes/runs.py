@@ -102,6 +102,7 @@ def _run_row(new: NewRun, suite_id: int, scorer_id: int) -> dict[str, Any]:
         "scorer_id": scorer_id,
         "project": PROJECT,
         "status": "running",
+        "detected": False,
         "cancel": False,
         "cases_done": 0,
         "errors_done": 0,

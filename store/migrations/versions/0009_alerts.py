@@ -1,4 +1,7 @@
-"""Alerts, what became of them, and who was told."""
+"""Alerts, what became of them, and who was told.
+
+What ran before is old news: nobody is told of it, and so it counts as looked at.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,18 @@ down_revision = "0008"
 
 
 def upgrade() -> None:
+    _run()
     _alert()
     _signal()
     _step()
     _delivery()
     _proof()
+
+
+def _run() -> None:
+    op.add_column("run", sa.Column("detected", sa.Boolean(), nullable=False, server_default=sa.true()))
+    undetected = sa.text("NOT detected")
+    op.create_index("ix_run_undetected", "run", ["id"], sqlite_where=undetected, postgresql_where=undetected)
 
 
 def _alert() -> None:

@@ -1,0 +1,179 @@
+"""What a closed run makes of the alerts: gathered here, said by `store/sightings.py`, put together by
+`store/alert_life.py`.
+
+The record says which runs nobody has looked at yet, so that one which closed just before a kill is looked at
+by whoever comes next: nothing is detected twice, and nothing never.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from collectors.configured import suite_bars
+from store import queries, writes
+from store.alert_life import Facts, Turned, advance
+from store.changes import Change, sentence
+from store.database import Database
+from store.errors import StoreError
+from store.queries import CaseRow, RunRow, VerdictRow
+from store.settings import Settings
+from store.sightings import ClosedRun, Leg, Measured, Sighting, missed, sightings
+
+MOST_SUSPECTS = 10
+"""As many are kept with an alert; the rest `memtrend diff` tells."""
+
+
+class Watched(NamedTuple):
+    """A run that alerts are looked for in. `about`: the run whose verdict is in force, which a look asks
+    again."""
+
+    ended: RunRow
+    about: RunRow
+    verdict: VerdictRow | None
+
+
+def detect(db: Database, settings: Settings, route: writes.Route = writes.nobody) -> list[Turned]:
+    """Look for alerts in every run that has ended since it was last done."""
+    return [turned for run_id in queries.undetected(db) for turned in detect_in(db, settings, run_id, route)]
+
+
+def detect_in(
+    db: Database, settings: Settings, run_id: int, route: writes.Route = writes.nobody
+) -> list[Turned]:
+    """What one run that has ended makes of the alerts that stand; nothing where that was done before."""
+    watched = _watched(db, run_id)
+    if watched is None:
+        return writes.turn_alerts(db, lambda known: [], run_id=run_id)
+    seen = sightings(_closed(db, settings, watched))
+    facts = _facts(db, watched, seen)
+    return writes.turn_alerts(db, lambda known: advance(known, seen, facts), route, run_id=run_id)
+
+
+def detect_missed(
+    db: Database, settings: Settings, now: datetime, route: writes.Route = writes.nobody
+) -> list[Turned]:
+    """Schedules that did not run, whoever should have run them. Nothing is written while nothing changes."""
+    late: dict[str, list[str]] = {}
+    for fire in queries.missed(db, now):
+        late.setdefault(fire.schedule, []).append(f"{fire.scheduled_for:%Y-%m-%dT%H:%MZ}")
+    known = {signal.key.subject: signal.depth for signal in queries.open_signals(db, "missed")}
+    if known == {name: float(len(times)) for name, times in late.items()}:
+        return []
+    seen = missed(late, {*known, *settings.schedules})
+    return writes.turn_alerts(db, lambda standing: advance(standing, seen, Facts(now)), route)
+
+
+def _watched(db: Database, run_id: int) -> Watched | None:
+    """None for what alerts are not for: controls, calibrations, gates, which hold a change that is not in
+    force yet, and runs of a part that says nothing of the whole."""
+    ended = queries.run(db, run_id)
+    if ended is None or ended.control_of is not None or ended.trigger == queries.GATE:
+        return None
+    if ended.subset not in ("", queries.CONFIRM):
+        return None
+    about = ended if not ended.subset else queries.run(db, queries.looked_at(ended.trigger))
+    if about is None or about.control_of is not None or about.trigger == queries.GATE:
+        return None
+    return Watched(ended, about, queries.verdict(db, about.id))
+
+
+def _closed(db: Database, settings: Settings, watched: Watched) -> ClosedRun:
+    about, status = watched.about, watched.ended.status
+    bars = suite_bars(settings, about.suite) if about.suite in settings.suites else {}
+    before = queries.previous_run(db, about.id)
+    legs = [Leg(name, *counts) for name, counts in queries.census(db, about.id).items()]
+    return ClosedRun(
+        about.suite,
+        about.backend,
+        status,
+        verdict=watched.verdict.content if watched.verdict else None,
+        measured=_measured(about),
+        bars=bars,
+        broken_before=frozenset(_broken(before, bars)) if before else frozenset(),
+        legs=legs,
+    )
+
+
+def _measured(run: RunRow) -> dict[str, Measured]:
+    return {name: Measured(one.n, one.mean, one.low, one.high) for name, one in run.metrics.items()}
+
+
+def _broken(run: RunRow, bars: Mapping[str, float]) -> set[str]:
+    probe = ClosedRun(run.suite, run.backend, run.status, measured=_measured(run), bars=bars)
+    return {one.key.subject for one in sightings(probe) if one.key.kind == "threshold" and one.depth > 0}
+
+
+# What is known beside the sightings
+
+
+def _facts(db: Database, watched: Watched, seen: Sequence[Sighting]) -> Facts:
+    """Looked up only where something is wrong: most nights nothing is."""
+    about, now = watched.about, datetime.now(UTC)
+    plain = Facts(now, about.id, owner=_owner(db, about))
+    if all(one.standing == "clear" for one in seen):
+        return plain
+    cases = queries.run_cases(db, about.id, with_hits=False)
+    suspects, last_good = _suspects(db, about.id)
+    control = (watched.verdict.content.get("control") or {}) if watched.verdict else {}
+    return plain._replace(
+        suspects=[_told(change) for change in suspects[:MOST_SUSPECTS]],
+        suspect=_first(suspects),
+        shared=control.get("cause") == "shared",
+        context=_context(watched, cases),
+        last_good_run_id=last_good,
+        tags={case.case: case.tags for case in cases},
+    )
+
+
+def _owner(db: Database, run: RunRow) -> str:
+    """Of the suite where somebody has it, else of the backend."""
+    suite = next((one.owner for one in queries.suites(db) if one.name == run.suite), "default")
+    if suite != "default":
+        return suite
+    return next((one.owner for one in queries.backends(db) if one.name == run.backend), "default")
+
+
+def _suspects(db: Database, run_id: int) -> tuple[Sequence[Change], int | None]:
+    """The likeliest first, and the last good run."""
+    with suppress(StoreError):  # a void run, or the first one: there is nothing to compare
+        found = queries.changes_to(db, run_id)
+        return found.changes.suspects, found.before.id
+    return (), None
+
+
+def _told(change: Change) -> dict[str, Any]:
+    return {
+        "name": change.name,
+        "old": change.old,
+        "new": change.new,
+        "kind": change.kind,
+        "moved_before": change.moved_before,
+        "sentence": sentence(change),
+    }
+
+
+def _first(suspects: Sequence[Change]) -> str:
+    """What groups alerts of several backends: the same thing changed in the same way, and not without effect
+    before."""
+    first = next((change for change in suspects if not change.moved_before), None)
+    return f"{first.path}: {first.old} -> {first.new}" if first else ""
+
+
+def _context(watched: Watched, cases: Sequence[CaseRow]) -> dict[str, Any]:
+    """What is told beside the evidence: when, of how many, and how the lost ones were lost."""
+    about = watched.about
+    told = watched.verdict.content if watched.verdict else {}
+    lost = set(told.get("lost", ()))
+    failures = Counter(case.failure for case in cases if case.case in lost and case.failure)
+    by_tag = Counter(tag for case in cases if case.case in lost for tag in case.tags)
+    of_tag = Counter(tag for case in cases for tag in case.tags)
+    return {
+        "at": about.started_at.isoformat(),
+        "cases": len(cases),
+        "failures": dict(failures.most_common()),
+        "tags": [[tag, n, of_tag[tag]] for tag, n in by_tag.most_common(3)],
+    }
