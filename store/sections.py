@@ -19,6 +19,7 @@ from pydantic import (
     model_validator,
 )
 
+from store.alert_kinds import KINDS
 from store.cron import cron_problem
 from store.metrics import METRICS
 
@@ -63,6 +64,12 @@ def _kept(text: str) -> str:
     if text != "never" and time_of(text) < timedelta(days=1):
         raise ValueError('should be a day or more, such as "90d", or "never"')
     return text
+
+
+def _known_kind(kind: str) -> str:
+    if kind not in KINDS:
+        raise ValueError(f"should be one of {', '.join(KINDS)}")
+    return kind
 
 
 Pinned = Annotated[str, AfterValidator(_pinned)]
@@ -291,3 +298,59 @@ class LogSection(Section):
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     format: Literal["auto", "json", "console"] = "auto"
+
+
+class ChannelSection(Section):
+    """Where alerts are told. `url` of slack and webhook, `urls` of apprise; `secret` signs a webhook's
+    messages. It hears of alerts of these `owners`, `tags` and `kinds` (none named: of all) from `severity`
+    up; of `suspicions` too, of `drills` too, and with memory texts only where it may `include_text`. Beyond
+    `rate` messages an hour the rest comes as one digest, critical alerts apart; `budget` is the number of
+    false alarms a month that it accepts."""
+
+    type: Literal["slack", "webhook", "apprise"]
+    url: SecretStr | None = Field(default=None, min_length=1)
+    secret: SecretStr | None = Field(default=None, min_length=1)
+    owners: list[str] = Field(default_factory=list)
+    tags: list[str] = Field(default_factory=list)
+    kinds: list[Annotated[str, AfterValidator(_known_kind)]] = Field(default_factory=list)
+    severity: Literal["info", "normal", "high", "critical"] = "normal"
+    suspicions: bool = False
+    drills: bool = False
+    include_text: bool = False
+    rate: int = Field(default=20, ge=1)
+    budget: float = Field(default=1.0, gt=0)
+
+    @model_validator(mode="after")
+    def _complete(self) -> ChannelSection:
+        if self.url is None:
+            raise ValueError("needs url, or url_file with the path of a file that holds it")
+        if self.secret and self.type != "webhook":
+            raise ValueError("secret signs the messages of a webhook; leave it out")
+        return self
+
+
+class AlertsSection(Section):
+    """`base_url`: of the dashboard, for links in messages; `daily`: whether a channel is reminded once a day
+    of what is open. `proof`: the cron of the drill, on `proof_suite` and `proof_backend`; `dead_man_url` is
+    pinged after each tick of the collector, a minute apart, so that its silence is noticed elsewhere."""
+
+    base_url: str = ""
+    daily: bool = True
+    proof: str | None = None
+    proof_suite: str = "smoke"
+    proof_backend: str = "hybrid"
+    dead_man_url: SecretStr | None = Field(default=None, min_length=1)
+
+    @field_validator("proof")
+    @classmethod
+    def _five_fields(cls, cron: str | None) -> str | None:
+        if cron is not None and (problem := cron_problem(cron)):
+            raise ValueError(problem)
+        return cron
+
+    @field_validator("base_url")
+    @classmethod
+    def _an_address(cls, url: str) -> str:
+        if url and not re.fullmatch(r"https?://[^\s/@]+(/[^\s?#]*)?", url):
+            raise ValueError('should be the address of the dashboard, such as "https://memtrend.example.org"')
+        return url

@@ -25,8 +25,10 @@ from pydantic_settings import SettingsError as MalformedVariable
 
 from store.hiding import SecretProblem, filled_in, hidden, read_secret, remember_secret, remember_secrets
 from store.sections import (
+    AlertsSection,
     ApiSection,
     BackendSection,
+    ChannelSection,
     DashboardSection,
     DatabaseSection,
     EnvironmentsSection,
@@ -71,6 +73,8 @@ class Settings(BaseSettings):
     environments: EnvironmentsSection = Field(default_factory=EnvironmentsSection)
     dashboard: DashboardSection = Field(default_factory=DashboardSection)
     api: ApiSection = Field(default_factory=ApiSection)
+    channels: dict[Name, ChannelSection] = Field(default_factory=dict)
+    alerts: AlertsSection = Field(default_factory=AlertsSection)
     log: LogSection = Field(default_factory=LogSection)
     _source: Path | None = PrivateAttr(default=None)
     _written: dict[str, Any] = PrivateAttr(default_factory=dict)
