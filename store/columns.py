@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import DateTime, Dialect, Text
+from sqlalchemy import DateTime, Dialect, Float, Text
 from sqlalchemy.types import TypeDecorator
 
 
@@ -26,6 +26,19 @@ class UtcDateTime(TypeDecorator[datetime]):
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         return None if value is None else value.replace(tzinfo=UTC)
+
+
+class ClockTime(TypeDecorator[datetime]):
+    """Aware UTC in and out; stored as seconds since 1970, as the database's clock counts."""
+
+    impl = Float
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> float | None:
+        return None if value is None else value.timestamp()
+
+    def process_result_value(self, value: float | None, dialect: Dialect) -> datetime | None:
+        return None if value is None else datetime.fromtimestamp(value, UTC)
 
 
 class JsonText(TypeDecorator[Any]):

@@ -8,10 +8,11 @@ from typing import Any
 from sqlalchemy import Index, text
 from sqlmodel import Field
 
-from store.columns import JsonText, UtcDateTime
+from store.columns import ClockTime, JsonText, UtcDateTime
 from store.models.base import Base
 
 OPEN_SIGNAL = text("closed_at IS NULL")
+UNROUTED = text("NOT routed")
 
 
 class Alert(Base, table=True):
@@ -82,9 +83,13 @@ class AlertSignal(Base, table=True):
 
 
 class AlertStep(Base, table=True):
-    """What became of an alert, and who did it: its timeline, and the audit of what people decided."""
+    """What became of an alert, and who did it: its timeline, and the audit of what people decided. `routed`:
+    whether it was put to the channels; what a page writes waits for the collector, which knows them."""
 
     __tablename__ = "alert_step"
+    __table_args__ = (
+        Index("ix_alert_step_unrouted", "id", sqlite_where=UNROUTED, postgresql_where=UNROUTED),
+    )
 
     id: int | None = Field(default=None, primary_key=True)
     alert_id: int = Field(foreign_key="alert.id", index=True)
@@ -94,40 +99,48 @@ class AlertStep(Base, table=True):
     reason: str | None
     run_id: int | None = Field(foreign_key="run.id")
     content: dict[str, Any] = Field(sa_type=JsonText)
+    routed: bool
 
 
 class Delivery(Base, table=True):
     """A message for one channel. `key` names it wherever it arrives, so that a second copy can be told from
-    a second message; `payload` is what it is made of. state: queued, claimed, sent, failed or dropped."""
+    a second message; `payload` is what it is made of; an `urgent` one waits for no rate. `due`,
+    `claimed_until` and `sent_at` are of the database's clock. state: queued, claimed, sent, failed or dropped."""
 
-    __table_args__ = (Index("ix_delivery_due", "state", "due"),)
+    __table_args__ = (
+        Index("ix_delivery_waiting", "channel", "state", "id"),
+        Index("ix_delivery_sent", "channel", "sent_at"),
+    )
 
     id: int | None = Field(default=None, primary_key=True)
     key: str = Field(unique=True)
-    channel: str = Field(index=True)
+    channel: str
     kind: str
+    urgent: bool
     alert_id: int | None = Field(foreign_key="alert.id", index=True)
     step_id: int | None = Field(foreign_key="alert_step.id")
     payload: dict[str, Any] = Field(sa_type=JsonText)
     state: str
     attempts: int
     queued_at: datetime = Field(sa_type=UtcDateTime)
-    due: datetime = Field(sa_type=UtcDateTime)
+    due: datetime = Field(sa_type=ClockTime)
     claimed_by: str | None
-    claimed_until: datetime | None = Field(sa_type=UtcDateTime)
-    sent_at: datetime | None = Field(sa_type=UtcDateTime)
+    claimed_until: datetime | None = Field(sa_type=ClockTime)
+    sent_at: datetime | None = Field(sa_type=ClockTime)
     status: int | None
     error: str | None
 
 
 class ChannelState(Base, table=True):
-    """A channel that takes nothing any more, since when and why."""
+    """A channel that takes nothing any more, since when and why. `address`: a hash of where it was sent, by
+    which another address is told."""
 
     __tablename__ = "channel_state"
 
     name: str = Field(primary_key=True)
     disabled_at: datetime = Field(sa_type=UtcDateTime)
     reason: str
+    address: str
 
 
 class Proof(Base, table=True):

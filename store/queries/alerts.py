@@ -283,6 +283,24 @@ def judged(db: Database, since: datetime | None = None) -> Judged:
     return Judged(found.get("real", 0), found.get("noise", 0), found.get(None, 0))
 
 
+def judged_by_channel(db: Database, since: datetime) -> dict[str, Judged]:
+    """The same of each channel that the alarms were sent to."""
+    alert, delivery = m.alert.c, m.delivery.c
+    query = (
+        sa.select(delivery.channel, alert.judged, sa.func.count(alert.id.distinct()))
+        .join_from(m.delivery, m.alert, alert.id == delivery.alert_id)
+        .where(delivery.state == "sent", alert.told_at >= since, ~alert.drill, alert.kind != "improvement")
+        .group_by(delivery.channel, alert.judged)
+    )
+    found: dict[str, dict[str | None, int]] = defaultdict(dict)
+    with db.read() as connection:
+        for channel, told, n in connection.execute(query):
+            found[channel][told] = n
+    return {
+        name: Judged(one.get("real", 0), one.get("noise", 0), one.get(None, 0)) for name, one in found.items()
+    }
+
+
 def channel_rows(db: Database, names: Iterable[str], since: datetime) -> list[ChannelRow]:
     """What each channel has come to, sent and failed since then."""
     delivery, state = m.delivery.c, m.channel_state.c

@@ -11,22 +11,28 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from store import models as m
-from store.alert_life import STANDING_STATES, Incident, NotPossible, Signal, Step, Turned
-from store.database import Database, upsert
+from store.alert_life import STANDING_STATES, Incident, NotPossible, Signal, Step, Turned, close
+from store.database import NOW, Database, upsert
 from store.errors import StoreError
 from store.hiding import redacted
 from store.queries.alerts import incident, standing_incidents
 from store.writes.common import PROJECT, changed, insert, now
+from store.writes.verdicts import decide_in
+
+BASELINED = frozenset({"regression", "improvement", "critical", "leak"})
+"""Kinds that are told from a baseline of nights."""
 
 
 class NewDelivery(NamedTuple):
-    """`key` names the message wherever it arrives; `due`: not before, None for at once."""
+    """`key` names the message wherever it arrives; an `urgent` one waits for no rate; what `follows` is told
+    only where something was told of the same alert before."""
 
     key: str
     channel: str
     kind: str
     payload: Mapping[str, Any]
-    due: datetime | None = None
+    urgent: bool = False
+    follows: bool = False
 
 
 Decide = Callable[[Sequence[Incident]], Iterable[Turned]]
@@ -54,19 +60,71 @@ def turn_alerts(
 
 
 def act_on_alert(
-    db: Database, alert_id: int, act: Callable[[Incident], Turned], route: Route = nobody
+    db: Database, alert_id: int, act: Callable[[Incident], Turned], route: Route | None = None
 ) -> Turned:
-    """What a person does to one alert. Raises `StoreError` for an unknown one, and for what cannot be done
-    to it."""
+    """What a person does to one alert. Who does not know the channels gives no `route`, and leaves it to
+    `route_people`. Raises `StoreError` for an unknown one, and for what cannot be done to it."""
+    with db.write() as connection:
+        return _acted(connection, alert_id, act, route)
+
+
+def intend_alert(db: Database, alert_id: int, who: str, reason: str, route: Route | None = None) -> Turned:
+    """A person says that the change was meant: the alert is over, and the baseline of each of its series
+    begins anew with the change. Both or neither. Raises `StoreError` as `act_on_alert` does."""
+    meant: list[Signal] = []
+
+    def intend(it: Incident) -> Turned:
+        meant.extend(one for one in it.standing if one.key.kind in BASELINED)
+        return close(it, "intended", who, reason)
+
+    with db.write() as connection:
+        turned = _acted(connection, alert_id, intend, route)
+        for suite, backend, begins in {(*one.key[1:3], _begins(one)) for one in meant}:
+            if begins is not None:
+                decide_in(connection, suite, backend, "intended", [begins], reason, who)
+    return turned
+
+
+def _begins(signal: Signal) -> int | None:
+    """The first run of the new state."""
+    leak = signal.content.get("leak")
+    return int(leak["first_bad"]) if signal.key.kind == "leak" and leak else signal.first_run_id
+
+
+def _acted(
+    connection: Connection, alert_id: int, act: Callable[[Incident], Turned], route: Route | None
+) -> Turned:
+    _alone(connection)
+    found = incident(connection, alert_id)
+    if found is None:
+        raise StoreError(f"no alert {alert_id}; memtrend alerts list shows them")
+    try:
+        return _keep(connection, [act(found)], route)[0]
+    except NotPossible as error:
+        raise StoreError(f"alert {alert_id}: {error}") from None
+
+
+def route_people(db: Database, route: Route) -> int:
+    """Put to the channels what people did where nobody knew them, such as on a page. How many messages came
+    of it; each step is put to them once."""
+    step = m.alert_step.c
     with db.write() as connection:
         _alone(connection)
-        found = incident(connection, alert_id)
-        if found is None:
-            raise StoreError(f"no alert {alert_id}; memtrend alerts list shows them")
-        try:
-            return _keep(connection, [act(found)], route)[0]
-        except NotPossible as error:
-            raise StoreError(f"alert {alert_id}: {error}") from None
+        query = sa.select(m.alert_step).where(sa.not_(step.routed)).order_by(step.id)
+        rows = connection.execute(query).mappings().all()
+        queued = [_routed(connection, row, route) for row in rows]
+        done = m.alert_step.update().where(step.id.in_([row["id"] for row in rows]))
+        connection.execute(done.values(routed=True))
+    return sum(queued)
+
+
+def _routed(connection: Connection, row: Any, route: Route) -> int:
+    step_id, alert_id = row["id"], row["alert_id"]
+    found = incident(connection, alert_id)
+    assert found is not None
+    step = Step(row["action"], row["reason"] or "", row["author"], row["run_id"])
+    told = route(found, step, step_id)
+    return sum(queue_delivery(connection, delivery, alert_id, step_id) for delivery in told)
 
 
 def _alone(connection: Connection) -> None:
@@ -80,14 +138,14 @@ def _first_to_look(connection: Connection, run_id: int) -> bool:
     return connection.execute(run.values(detected=True)).rowcount == 1
 
 
-def _keep(connection: Connection, turned: Sequence[Turned], route: Route) -> list[Turned]:
+def _keep(connection: Connection, turned: Sequence[Turned], route: Route | None) -> list[Turned]:
     kept = [_kept(connection, one, route) for one in turned]
     if kept:
         changed(connection)
     return kept
 
 
-def _kept(connection: Connection, turned: Turned, route: Route) -> Turned:
+def _kept(connection: Connection, turned: Turned, route: Route | None) -> Turned:
     at, it = now(), turned.incident
     values = _alert_values(connection, it, at)
     if it.id is None:
@@ -98,8 +156,8 @@ def _kept(connection: Connection, turned: Turned, route: Route) -> Turned:
     for signal in it.signals:
         _keep_signal(connection, it.id, signal, at)
     for step in turned.steps:
-        step_id = _keep_step(connection, it.id, step, at)
-        for delivery in route(it, step, step_id):
+        step_id = _keep_step(connection, it.id, step, at, routed=route is not None)
+        for delivery in route(it, step, step_id) if route else ():
             queue_delivery(connection, delivery, it.id, step_id)
     return turned._replace(incident=it)
 
@@ -159,9 +217,10 @@ def _keep_signal(connection: Connection, alert_id: int, signal: Signal, at: date
     connection.execute(m.alert_signal.update().where(old.id == signal.id).values(**changes))
 
 
-def _keep_step(connection: Connection, alert_id: int, step: Step, at: datetime) -> int:
+def _keep_step(connection: Connection, alert_id: int, step: Step, at: datetime, *, routed: bool) -> int:
     told = {"action": step.action, "author": step.author, "reason": redacted(step.reason) or None}
-    return insert(connection, m.alert_step, alert_id=alert_id, at=at, run_id=step.run_id, content={}, **told)
+    where = {"alert_id": alert_id, "at": at, "run_id": step.run_id}
+    return insert(connection, m.alert_step, content={}, routed=routed, **where, **told)
 
 
 # The outbox
@@ -170,21 +229,31 @@ def _keep_step(connection: Connection, alert_id: int, step: Step, at: datetime) 
 def queue_delivery(
     connection: Connection, delivery: NewDelivery, alert_id: int | None = None, step_id: int | None = None
 ) -> bool:
-    """Put a message into the outbox. False where one of that key is there already."""
-    at = now()
+    """Put a message into the outbox. False where one of that key is there already, and where it follows
+    nothing."""
+    if delivery.follows and not _heard_of(connection, alert_id, delivery.channel):
+        return False
     row = upsert(m.delivery).values(
         key=delivery.key,
         channel=delivery.channel,
         kind=delivery.kind,
+        urgent=delivery.urgent,
         alert_id=alert_id,
         step_id=step_id,
         payload=delivery.payload,
         state="queued",
         attempts=0,
-        queued_at=at,
-        due=delivery.due or at,
+        queued_at=now(),
+        due=NOW,
     )
     return connection.execute(row.on_conflict_do_nothing(index_elements=["key"])).rowcount == 1
+
+
+def _heard_of(connection: Connection, alert_id: int | None, channel: str) -> bool:
+    """Whether a channel was told of an alert, be it in a digest, or will be."""
+    told = sa.and_(m.delivery.c.alert_id == alert_id, m.delivery.c.channel == channel)
+    told = sa.and_(told, m.delivery.c.state != "failed")
+    return connection.execute(sa.select(sa.exists().where(told))).scalar_one()
 
 
 def send_later(db: Database, deliveries: Iterable[NewDelivery]) -> int:

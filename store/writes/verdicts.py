@@ -40,14 +40,22 @@ def decide_baseline(
     if action != "reset" and not run_ids:
         raise StoreError(f"{action}: name the runs; memtrend runs lists them")
     with db.write() as connection:
-        series = _series(connection, suite, backend)
-        _refuse_foreign(connection, series, suite, backend, run_ids)
-        told = {"action": action, "run_ids": list(run_ids), "reason": reason, "author": author}
-        insert(connection, m.baseline_change, at=now(), **series, **told)
-        which = f" (run {', '.join(map(str, run_ids))})" if run_ids else ""
-        said = f"{author}: baseline of {suite} on {backend}: {action}{which}: {reason}"
-        insert_event(connection, "info", "baseline", said, run_ids[-1] if run_ids else None)
-        changed(connection)
+        decide_in(connection, suite, backend, action, run_ids, reason, author)
+
+
+def decide_in(
+    connection: Connection, suite: str, backend: str, action: Action, run_ids: Sequence[int], reason: str,
+    author: str,
+) -> None:  # fmt: skip
+    """The same, of a decision that is known to be one, within a transaction."""
+    series = _series(connection, suite, backend)
+    _refuse_foreign(connection, series, suite, backend, run_ids)
+    told = {"action": action, "run_ids": list(run_ids), "reason": reason, "author": author}
+    insert(connection, m.baseline_change, at=now(), **series, **told)
+    which = f" (run {', '.join(map(str, run_ids))})" if run_ids else ""
+    said = f"{author}: baseline of {suite} on {backend}: {action}{which}: {reason}"
+    insert_event(connection, "info", "baseline", said, run_ids[-1] if run_ids else None)
+    changed(connection)
 
 
 def _series(connection: Connection, suite: str, backend: str) -> Mapping[str, Any]:

@@ -97,8 +97,12 @@ def _step() -> None:
         sa.Column("reason", sa.String(), nullable=True),
         sa.Column("run_id", sa.Integer(), sa.ForeignKey("run.id"), nullable=True),
         sa.Column("content", sa.Text(), nullable=False),
+        sa.Column("routed", sa.Boolean(), nullable=False),
     )
     op.create_index("ix_alert_step_alert_id", "alert_step", ["alert_id"])
+    unrouted = sa.text("NOT routed")
+    op.create_index("ix_alert_step_unrouted", "alert_step", ["id"], sqlite_where=unrouted,
+                    postgresql_where=unrouted)  # fmt: skip
 
 
 def _delivery() -> None:
@@ -108,27 +112,29 @@ def _delivery() -> None:
         sa.Column("key", sa.String(), nullable=False, unique=True),
         sa.Column("channel", sa.String(), nullable=False),
         sa.Column("kind", sa.String(), nullable=False),
+        sa.Column("urgent", sa.Boolean(), nullable=False),
         sa.Column("alert_id", sa.Integer(), sa.ForeignKey("alert.id"), nullable=True),
         sa.Column("step_id", sa.Integer(), sa.ForeignKey("alert_step.id"), nullable=True),
         sa.Column("payload", sa.Text(), nullable=False),
         sa.Column("state", sa.String(), nullable=False),
         sa.Column("attempts", sa.Integer(), nullable=False),
         sa.Column("queued_at", sa.DateTime(), nullable=False),
-        sa.Column("due", sa.DateTime(), nullable=False),
+        sa.Column("due", sa.Float(), nullable=False),
         sa.Column("claimed_by", sa.String(), nullable=True),
-        sa.Column("claimed_until", sa.DateTime(), nullable=True),
-        sa.Column("sent_at", sa.DateTime(), nullable=True),
+        sa.Column("claimed_until", sa.Float(), nullable=True),
+        sa.Column("sent_at", sa.Float(), nullable=True),
         sa.Column("status", sa.Integer(), nullable=True),
         sa.Column("error", sa.String(), nullable=True),
     )
     op.create_index("ix_delivery_alert_id", "delivery", ["alert_id"])
-    op.create_index("ix_delivery_channel", "delivery", ["channel"])
-    op.create_index("ix_delivery_due", "delivery", ["state", "due"])
+    op.create_index("ix_delivery_waiting", "delivery", ["channel", "state", "id"])
+    op.create_index("ix_delivery_sent", "delivery", ["channel", "sent_at"])
     op.create_table(
         "channel_state",
         sa.Column("name", sa.String(), primary_key=True),
         sa.Column("disabled_at", sa.DateTime(), nullable=False),
         sa.Column("reason", sa.String(), nullable=False),
+        sa.Column("address", sa.String(), nullable=False),
     )
 
 
