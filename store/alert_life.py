@@ -12,12 +12,12 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
 from store.alert_kinds import KINDS, SEVERITIES, AlertKind, worst
-from store.sightings import STANDINGS, Key, Sighting, Standing
+from store.sightings import OF_A_VERDICT, STANDINGS, Key, Sighting, Standing, is_back
 
 State = Literal["suspicion", "suspected", "open", "acknowledged", "resolved", "retracted", "intended", "died"]
 Action = Literal[
     "suspected", "died", "opened", "joined", "grew", "reopened", "resolved", "retracted", "acknowledged",
-    "muted", "unmuted", "intended", "judged",
+    "muted", "unmuted", "intended", "judged", "daily",
 ]  # fmt: skip
 STANDING_STATES: tuple[State, ...] = ("suspicion", "suspected", "open", "acknowledged")
 """In which an alert is not over."""
@@ -114,11 +114,12 @@ class Turned(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What is known of the run that the sightings are of; of none, when time itself shows something. `tags`:
-    case -> its tags."""
+    """What is known of the run that the sightings are of; of none, when time itself shows something. `again`:
+    they are of a later look at that run, which is no further good run; `tags`: case -> its tags."""
 
     at: datetime
     run_id: int | None = None
+    again: bool = False
     suspects: Sequence[Mapping[str, Any]] = ()
     context: Mapping[str, Any] = {}
     suspect: str = ""
@@ -133,11 +134,19 @@ class Facts(NamedTuple):
 
 
 def advance(known: Sequence[Incident], seen: Iterable[Sighting], facts: Facts) -> list[Turned]:
-    """What the sightings of one run make of the alerts that stand. Only what changed is returned."""
+    """What the sightings of one run make of the alerts that stand, in whatever order they come. Only what
+    changed is returned."""
     board = _Board(known, facts)
-    for sighting in seen:
+    for sighting in sorted(seen, key=_weight):
         board.put(sighting)
     return board.turned()
+
+
+def _weight(sighting: Sighting) -> tuple[Any, ...]:
+    """What is over first, then what silences others, then the worst."""
+    kind = KINDS[sighting.key.kind]
+    rank = (sighting.standing != "clear", not kind.scope, list(KINDS).index(kind.name))
+    return (*rank, sighting.key, -STANDINGS.index(sighting.standing), -sighting.depth)
 
 
 class _Board:
@@ -170,7 +179,7 @@ class _Board:
             self.before.append(None)
             return
         home = self.now[place]
-        if _outranks(signal, home):
+        if _outranks(signal, home) or _silenced(home, signal.key):
             signal = signal._replace(told=UNTOLD)
         self.now[place] = _with_facts(home._replace(signals=(*home.signals, signal)), self.facts)
         if self.before[place] is not None:
@@ -179,7 +188,7 @@ class _Board:
 
     def _home(self, sighting: Sighting) -> int | None:
         """Where it belongs: the likeliest cause first."""
-        fits = (_silenced, _same_run, _same_cause)
+        fits = (_under, _same_fall, _same_run, _same_cause)
         return next(
             (
                 place
@@ -205,17 +214,34 @@ def _outranks(signal: Signal, incident: Incident) -> bool:
     return SEVERITIES.index(own) > SEVERITIES.index(others)
 
 
-def _silenced(incident: Incident, sighting: Sighting, facts: Facts) -> bool:
-    """Whether something worse is open that nothing below can be told apart from."""
-    if sighting.key.kind == "improvement":
+def _under(incident: Incident, sighting: Sighting, facts: Facts) -> bool:
+    """Whether it is one more of a kind that comes together, or something worse is open that it cannot be told
+    apart from."""
+    key = sighting.key
+    alike = [one for one in incident.standing if one.key.kind == key.kind and KINDS[key.kind].scope]
+    whole = any(KINDS[key.kind].scope == "all" or one.key.backend == key.backend for one in alike)
+    return whole or _silenced(incident, key)
+
+
+def _silenced(incident: Incident, key: Key) -> bool:
+    """Whether a failing backend is told in it that says nothing of its own metrics."""
+    if key.kind == "improvement" or KINDS[key.kind].scope:
         return False
-    for signal in incident.standing:
-        scope = KINDS[signal.key.kind].scope
-        if scope == "backend" and signal.key.backend == sighting.key.backend:
-            return True
-        if scope == "all" and sighting.key.kind == signal.key.kind:
-            return True
-    return False
+    return any(
+        KINDS[one.key.kind].scope == "backend" and one.key.backend == key.backend and one.standing == "sure"
+        for one in incident.standing
+    )
+
+
+FALLS = ("critical", "regression", "leak", "threshold")
+"""Kinds by which one fall of a series may show, at once or night by night."""
+
+
+def _same_fall(incident: Incident, sighting: Sighting, facts: Facts) -> bool:
+    key = sighting.key
+    return key.kind in FALLS and any(
+        one.key.kind in FALLS and one.key[1:3] == key[1:3] for one in incident.standing
+    )
 
 
 def _same_run(incident: Incident, sighting: Sighting, facts: Facts) -> bool:
@@ -264,7 +290,8 @@ def _seen_again(incident: Incident, sighting: Sighting, facts: Facts) -> Inciden
         _told(one, sighting, facts) if one.key == sighting.key and not one.closed else one
         for one in incident.signals
     )
-    return _with_facts(incident._replace(signals=signals), facts)
+    seen = incident._replace(signals=signals)
+    return seen if sighting.standing == "clear" else _with_facts(seen, facts)
 
 
 def _told(signal: Signal, sighting: Sighting, facts: Facts) -> Signal:
@@ -285,7 +312,9 @@ def _cleared(signal: Signal, sighting: Sighting, facts: Facts) -> Signal:
     """A suspicion is over at once, and so is what a later look at the same run takes back, or a leak whose
     evidence faded while the level stayed; what was sure takes its number of good runs."""
     if _taken_back(signal, sighting, facts):
-        return signal._replace(closed=True)
+        return signal._replace(good=0, closed=True)
+    if facts.again:
+        return signal
     good = signal.good + 1
     return signal._replace(good=good, closed=signal.standing != "sure" or good >= KINDS[signal.key.kind].good)
 
@@ -294,9 +323,7 @@ def _taken_back(signal: Signal, sighting: Sighting, facts: Facts) -> bool:
     if facts.run_id is not None and signal.run_id == facts.run_id:
         return True
     leak, now = signal.content.get("leak"), sighting.content.get("now")
-    if signal.key.kind != "leak" or not leak or now is None:
-        return False
-    return bool(now <= (leak["before"] + leak["after"]) / 2)
+    return bool(signal.key.kind == "leak" and leak and now is not None and not is_back(leak, now))
 
 
 # What becomes of it
@@ -325,13 +352,18 @@ def _opened(incident: Incident, joined: Sequence[Step], facts: Facts) -> Turned:
 
 
 def _all_told(incident: Incident) -> Incident:
-    signals = tuple(one._replace(told=max(one.told, one.depth)) for one in incident.signals)
+    signals = tuple(
+        one if _silenced(incident, one.key) else one._replace(told=max(one.told, one.depth))
+        for one in incident.signals
+    )
     return incident._replace(signals=signals)
 
 
 def _still_open(incident: Incident, joined: Sequence[Step], facts: Facts) -> Turned:
-    """Told again only when something fell further, by a step of its kind, than when it was told last."""
-    if not any(_fell_further(signal) for signal in incident.standing):
+    """Told again only when something fell further, by a step of its kind, than when it was told last; what a
+    failing backend silenced, once that is over."""
+    loud = [one for one in incident.standing if not _silenced(incident, one.key)]
+    if not any(_fell_further(signal) for signal in loud):
         return Turned(incident, tuple(joined))
     action: Action = "reopened" if incident.state == "acknowledged" else "grew"
     told = _all_told(incident)._replace(state="open", acknowledged_by=None)
@@ -346,7 +378,8 @@ def _fell_further(signal: Signal) -> bool:
 def _over(incident: Incident, facts: Facts) -> Turned:
     if incident.state not in TOLD_STATES:
         return Turned(incident._replace(state="died"), (Step("died", run_id=facts.run_id),))
-    back = any(one.standing == "sure" and one.good < KINDS[one.key.kind].good for one in incident.signals)
+    sure = [one for one in incident.signals if one.standing == "sure"]
+    back = all(one.good < KINDS[one.key.kind].good for one in sure)
     how: Literal["retracted", "resolved"] = "retracted" if back else "resolved"
     return Turned(incident._replace(state=how), (Step(how, run_id=facts.run_id),))
 
@@ -361,6 +394,8 @@ class NotPossible(ValueError):
 def acknowledge(incident: Incident, who: str, reason: str = "") -> Turned:
     """Somebody has it: nobody is reminded, until it falls further. Raises `NotPossible`."""
     _refuse_over(incident, "acknowledged")
+    if incident.state not in TOLD_STATES:
+        raise NotPossible(f"it is {_a(incident.state)} as yet, of which no alarm was given: mute it instead")
     held = incident._replace(state="acknowledged", acknowledged_by=who)
     return Turned(held, (Step("acknowledged", reason, who),))
 
@@ -376,6 +411,29 @@ def mute(incident: Incident, until: datetime, now: datetime, who: str, reason: s
 def unmute(incident: Incident, who: str = MACHINE) -> Turned:
     """Its time is over, or a person lifts it."""
     return Turned(incident._replace(muted_until=None), (Step("unmuted", "", who),))
+
+
+def settled(incident: Incident, suite: str, backend: str, who: str, reason: str) -> Turned | None:
+    """The baseline of a series was begun anew, since a change was meant: what was held against the former one
+    is over. None where there is nothing of it."""
+    meant = {id(one) for one in incident.standing if one.key[:3] in _held(suite, backend)}
+    if not meant:
+        return None
+    signals = tuple(one._replace(closed=True) if id(one) in meant else one for one in incident.signals)
+    left = incident._replace(signals=signals)
+    if left.standing:
+        said = f"the change of {backend} on {suite} was meant: {reason}"
+        return Turned(left, (Step("joined", said, who),))
+    return Turned(left._replace(state="intended"), (Step("intended", reason, who),))
+
+
+def _held(suite: str, backend: str) -> set[tuple[str, str, str]]:
+    return {(kind, suite, backend) for kind in OF_A_VERDICT}
+
+
+def meant(incident: Incident) -> list[Signal]:
+    """What is wrong in it that a new baseline settles, the newest run of each series last."""
+    return [one for one in incident.standing if one.key.kind in OF_A_VERDICT and one.run_id is not None]
 
 
 def close(incident: Incident, state: Literal["resolved", "intended"], who: str, reason: str) -> Turned:
@@ -395,6 +453,15 @@ def judge(incident: Incident, judged: Literal["real", "noise"], who: str, reason
     if judged == "noise" and not reason.strip():
         raise NotPossible("noise: say why, in a few words")
     return Turned(incident._replace(judged=judged), (Step("judged", reason or judged, who),))
+
+
+def unlooked(incident: Incident, why: str) -> Turned:
+    """The look that would settle it is not taken, and it says so."""
+    return Turned(incident._replace(context={**incident.context, "untaken": why}), ())
+
+
+def _a(word: str) -> str:
+    return f"a {word}" if word == "suspicion" else word
 
 
 def _refuse_over(incident: Incident, what: str) -> None:

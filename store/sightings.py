@@ -17,11 +17,10 @@ STANDINGS: tuple[Standing, ...] = ("clear", "suspicion", "suspected", "sure")
 
 CRITICAL_TRIALS = 4
 """Trials after which a critical case that is lost is told at once: the first look and three fresh ones."""
-SLOW, DEAR = (
-    ("recall_ms", "settle_ms", "plant_ms"),
-    ("returned_tokens", "ingest_tokens", "ingest_calls", "money"),
-)
-"""Metrics whose rise is slower, and dearer."""
+MOVES = {"recall_ms": "slower", "returned_tokens": "dearer"}
+"""Of the metrics that a verdict holds against the baseline, those whose rise is an alert, and of which kind."""
+OF_A_VERDICT = ("critical", "regression", "leak", "slower", "dearer", "improvement")
+"""Kinds that hold a run against its baseline, so that a new baseline settles them."""
 
 
 class Key(NamedTuple):
@@ -64,12 +63,12 @@ class Leg(NamedTuple):
 class ClosedRun(NamedTuple):
     """A run that has ended, as far as alerts ask. `verdict`: the evidence in force as the record keeps it,
     None where nothing was judged; `bars`: metric -> what the suite asks for; `broken_before`: metrics whose
-    bar was broken already by the whole run before; `tolerance`: of counts, as a share."""
+    bar was broken already by the whole run before, or is by a look at this one too; `tolerance`: of counts,
+    as a share."""
 
     suite: str
     backend: str
     status: str
-    reason: str | None = None
     verdict: Mapping[str, Any] | None = None
     measured: Mapping[str, Measured] = {}
     bars: Mapping[str, float] = {}
@@ -114,6 +113,8 @@ def _judged(run: ClosedRun) -> list[Sighting]:
 
 def _changed(run: ClosedRun, told: Mapping[str, Any]) -> list[Sighting]:
     side, standing = _side(told), _standing(told)
+    if not side and _behind(told):
+        return []
     return [
         Sighting(
             Key(kind, run.suite, run.backend),
@@ -131,10 +132,18 @@ def _side(told: Mapping[str, Any]) -> str:
     if told["stage"] == "leak":
         return ""
     if told["stage"] == "suspicion":
+        if told["deterministic"] or told["critical"]:
+            return "worse" if told["lost"] else "better"
         first = told["looks"][0]
         worse, better = (1.0 if first[p] is None else first[p] for p in ("p_worse", "p_better"))
         return "worse" if worse <= better else "better"
     return str(told["verdict"]) if told["verdict"] in ("worse", "better") else ""
+
+
+def _behind(told: Mapping[str, Any]) -> bool:
+    """Whether the run is like the last ones, and yet worse than the anchor: no good run, nor a bad one."""
+    slower = any(one["worse"] and one["stage"] != "suspicion" for one in told["moved"])
+    return told["verdict"] == "unchanged" and not told["accepted"] and not slower
 
 
 _STAGES: Mapping[str, Standing] = {"suspicion": "suspicion", "suspected": "suspected", "confirmed": "sure"}
@@ -164,19 +173,26 @@ def _critical(run: ClosedRun, told: Mapping[str, Any]) -> list[Sighting]:
 
 
 def _leak(run: ClosedRun, told: Mapping[str, Any]) -> list[Sighting]:
-    key, leak = Key("leak", run.suite, run.backend), told["leak"]
+    """What the change test sees is no leak, though the series shows that step as well; and while a step that
+    was mended is still in the series, the nights after it are none either."""
+    key, leak, rate = Key("leak", run.suite, run.backend), told["leak"], run.measured.get("pass")
     if leak is None:
-        rate = run.measured.get("pass")
         return [Sighting(key, "clear", content={"now": rate.mean if rate else None})]
+    if told["stage"] != "leak" or (rate and is_back(leak, rate.mean)):
+        return []
     return [Sighting(key, "sure", float(leak["before"] - leak["after"]), content=told)]
+
+
+def is_back(leak: Mapping[str, Any], now: float) -> bool:
+    """Whether the pass rate is nearer to where it leaked from than to where it went."""
+    return bool(now > (leak["before"] + leak["after"]) / 2)
 
 
 def _moved(run: ClosedRun, told: Mapping[str, Any]) -> list[Sighting]:
     worse = {one["metric"]: one for one in told["moved"] if one["worse"]}
     return [
         _one_moved(Key(kind, run.suite, run.backend, metric), worse.get(metric))
-        for kind, metrics in (("slower", SLOW), ("dearer", DEAR))
-        for metric in metrics
+        for metric, kind in MOVES.items()
         if metric in run.measured
     ]
 
