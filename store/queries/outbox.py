@@ -1,0 +1,91 @@
+"""The outbox: what waits for a channel, and whether the channel takes anything."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from store import models as m
+from store.database import NOW, Database
+
+HOUR_S = 3600.0
+DIGEST = "digest"
+
+
+class Load(NamedTuple):
+    """`sent` within the last hour of the database's clock, and `waiting`; urgent messages left out, and of
+    those that wait digests too."""
+
+    sent: int
+    waiting: int
+
+
+class Waiting(NamedTuple):
+    """A message that may go into a digest."""
+
+    id: int
+    payload: dict[str, Any]
+
+
+class Disabled(NamedTuple):
+    """A channel that takes nothing. `address`: a hash of where it was sent."""
+
+    name: str
+    disabled_at: datetime
+    reason: str
+    address: str
+
+
+def foldable(channel: str) -> sa.ColumnElement[bool]:
+    """What becomes a digest where there is too much of it."""
+    delivery = m.delivery.c
+    waits = sa.and_(delivery.channel == channel, delivery.state == "queued")
+    return sa.and_(waits, ~delivery.urgent, delivery.kind != DIGEST)
+
+
+def channel_load(db: Database, channel: str) -> Load:
+    """How much a channel was sent of late, and how much waits for it."""
+    delivery, count = m.delivery.c, sa.func.count()
+    lately = sa.and_(
+        delivery.channel == channel, delivery.sent_at.between(NOW - HOUR_S, NOW), ~delivery.urgent
+    )
+    sent = sa.select(count).select_from(m.delivery).where(lately)
+    waiting = sa.select(count).select_from(m.delivery).where(foldable(channel))
+    with db.read() as connection:
+        return Load(connection.execute(sent).scalar_one(), connection.execute(waiting).scalar_one())
+
+
+def waiting(db: Database, channel: str) -> list[Waiting]:
+    """What may go into a digest, the oldest first."""
+    query = (
+        sa.select(m.delivery.c.id, m.delivery.c.payload).where(foldable(channel)).order_by(m.delivery.c.id)
+    )
+    with db.read() as connection:
+        return [Waiting(*row) for row in connection.execute(query)]
+
+
+def disabled_channels(db: Database) -> dict[str, Disabled]:
+    """Name -> since when and why it takes nothing."""
+    columns = [m.channel_state.c[name] for name in Disabled._fields]
+    with db.read() as connection:
+        return {row.name: Disabled(*row) for row in connection.execute(sa.select(*columns))}
+
+
+def looks_a_month(db: Database, since: datetime) -> list[tuple[str, str, str, int]]:
+    """Suite, backend, owner and whole runs since then, of those that a suspicion may come of: what the false
+    alarms to be expected are reckoned from."""
+    owner = sa.case((m.suite.c.owner != "default", m.suite.c.owner), else_=m.backend.c.owner)
+    query = (
+        sa.select(m.suite.c.name, m.backend.c.name, owner, sa.func.count())
+        .select_from(m.run)
+        .join(m.suite, m.suite.c.id == m.run.c.suite_id)
+        .join(m.backend, m.backend.c.id == m.run.c.backend_id)
+        .where(m.run.c.status == "whole", m.run.c.subset == "", m.run.c.control_of.is_(None))
+        .where(m.run.c.started_at >= since)
+        .group_by(m.suite.c.name, m.backend.c.name, owner)
+        .order_by(m.suite.c.name, m.backend.c.name)
+    )
+    with db.read() as connection:
+        return [(row[0], row[1], row[2], row[3]) for row in connection.execute(query)]
