@@ -175,14 +175,14 @@ class SubsetSection(Section):
 class ScheduleSection(Section):
     """When which suites run on which backends; `*` is all of them. Times are `cron`, on the clock of
     `timezone`, or a multiple of `every` since 1970 in UTC. `kind` calibration: each runs twice in a row, and
-    is compared with itself. `subset`: cases drawn anew for each fire. A fire begins up to `jitter` late,
+    is compared with itself; proof: a drill on each proves that somebody would be told. `subset`: cases drawn anew for each fire. A fire begins up to `jitter` late,
     and never later than `window` after its time; `catch_up`: whether one that found no collector is made up
     for."""
 
     cron: str | None = None
     every: Duration | None = None
     timezone: str = "UTC"
-    kind: Literal["run", "calibration"] = "run"
+    kind: Literal["run", "calibration", "proof"] = "run"
     suites: list[str] = Field(min_length=1)
     backends: list[str] = Field(default=["*"], min_length=1)
     trials: int = Field(default=1, ge=1)
@@ -216,8 +216,8 @@ class ScheduleSection(Section):
     @field_validator("trials")
     @classmethod
     def _once_each(cls, trials: int, info: ValidationInfo) -> int:
-        if trials > 1 and info.data.get("kind") == "calibration":
-            raise ValueError("a calibration asks each question once in either run; leave trials out")
+        if trials > 1 and (kind := info.data.get("kind")) != "run":
+            raise ValueError(f"a {kind} asks each question once in either run; leave trials out")
         return trials
 
     @model_validator(mode="after")
@@ -231,8 +231,10 @@ class ScheduleSection(Section):
             return 'needs either cron = "0 3 * * *" or every = "6h", and not both'
         if self.every and self.timezone != "UTC":
             return "timezone goes with cron; every counts in UTC"
-        if self.subset and self.kind == "calibration":
-            return "a calibration is of a whole suite; leave subset out"
+        if self.subset and self.kind != "run":
+            return f"a {self.kind} is of a whole suite; leave subset out"
+        if self.kind == "proof" and "*" in self.backends:
+            return 'a proof names its backends: backends = ["hybrid"]'
         if self.window and time_of(self.window) <= time_of(self.jitter):
             return "window should be longer than jitter"
         if self.every and time_of(self.every) <= time_of(self.jitter):
@@ -331,22 +333,12 @@ class ChannelSection(Section):
 
 class AlertsSection(Section):
     """`base_url`: of the dashboard, for links in messages; `daily`: whether a channel is reminded once a day
-    of what is open. `proof`: the cron of the drill, on `proof_suite` and `proof_backend`; `dead_man_url` is
-    pinged after each tick of the collector, a minute apart, so that its silence is noticed elsewhere."""
+    of what is open. `dead_man_url` is pinged after a tick of the collector, a minute apart, so that its
+    silence is noticed elsewhere."""
 
     base_url: str = ""
     daily: bool = True
-    proof: str | None = None
-    proof_suite: str = "smoke"
-    proof_backend: str = "hybrid"
     dead_man_url: SecretStr | None = Field(default=None, min_length=1)
-
-    @field_validator("proof")
-    @classmethod
-    def _five_fields(cls, cron: str | None) -> str | None:
-        if cron is not None and (problem := cron_problem(cron)):
-            raise ValueError(problem)
-        return cron
 
     @field_validator("base_url")
     @classmethod

@@ -94,6 +94,15 @@ def missed(schedules: Mapping[str, Sequence[str]], known: Iterable[str]) -> list
     return late + [Sighting(Key("missed", "", "", name), "clear") for name in known if name not in schedules]
 
 
+def proof(reason: str = "", failures: int = 1) -> Sighting:
+    """Of the drills: `reason` says why they prove nothing now, "" that the last one has arrived; `failures`
+    in a row."""
+    key = Key("proof", "", "")
+    if not reason:
+        return Sighting(key, "clear")
+    return Sighting(key, "sure", float(failures), content={"reason": reason})
+
+
 def _failing(run: ClosedRun) -> Sighting:
     key = Key("failing", run.suite, run.backend)
     if run.status == "whole":

@@ -105,7 +105,8 @@ class AlertStep(Base, table=True):
 class Delivery(Base, table=True):
     """A message for one channel. `key` names it wherever it arrives, so that a second copy can be told from
     a second message; `payload` is what it is made of; an `urgent` one waits for no rate. `due`,
-    `claimed_until` and `sent_at` are of the database's clock. state: queued, claimed, sent, failed or dropped."""
+    `claimed_until` and `sent_at` are of the database's clock. state: queued, claimed, sent, failed or
+    dropped."""
 
     __table_args__ = (
         Index("ix_delivery_waiting", "channel", "state", "id"),
@@ -144,15 +145,18 @@ class ChannelState(Base, table=True):
 
 
 class Proof(Base, table=True):
-    """A drill: a fault put into a backend, and the seconds from its start until that was detected, confirmed
-    and delivered; None where it did not come to that, and `error` says why."""
+    """A drill: a `fault` put into a backend of this type, the `suite` played on it, and the seconds from its
+    start until that was detected, confirmed and delivered; None where it did not come to that, and `error`
+    says why. `channel`: those that take drills, listed."""
 
     id: int | None = Field(default=None, primary_key=True)
     started_at: datetime = Field(sa_type=UtcDateTime, index=True)
     finished_at: datetime | None = Field(sa_type=UtcDateTime)
+    suite: str
+    backend: str
+    fault: str
     channel: str
     alert_id: int | None = Field(foreign_key="alert.id")
-    run_ids: list[int] = Field(sa_type=JsonText)
     detected_s: float | None
     confirmed_s: float | None
     delivered_s: float | None

@@ -88,9 +88,11 @@ class ProofRow(NamedTuple):
     id: int
     started_at: datetime
     finished_at: datetime | None
+    suite: str
+    backend: str
+    fault: str
     channel: str
     alert_id: int | None
-    run_ids: list[int]
     detected_s: float | None
     confirmed_s: float | None
     delivered_s: float | None
