@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from store import verdict_words, words
@@ -41,8 +41,10 @@ class Named(NamedTuple):
 class Message(NamedTuple):
     """What a channel tells. `key` names the message for good: of two with one key the second is a copy;
     `action` is the step that it is about; `difference` and the other sentences are '' where there is nothing
-    to say; `failures`: lost cases by the way in which they were lost; `texts`: memory texts, only for a
-    channel that may have them."""
+    to say; `figures`: `old`, `new`, `low`, `high` (pass rates and the interval of their difference, in
+    shares), `n`, `trials`, `lost`, `gained`, as far as they are known; `failures`: lost cases by the way in
+    which they were lost; `listed`: the alerts that a digest is of; `texts`: memory texts, only for a channel
+    that may have them."""
 
     key: str
     action: str
@@ -53,6 +55,7 @@ class Message(NamedTuple):
     title: str
     evidence: str
     difference: str = ""
+    figures: Mapping[str, float] = {}
     suite: str = ""
     backend: str = ""
     run_id: int | None = None
@@ -68,6 +71,7 @@ class Message(NamedTuple):
     reason: str = ""
     drill: bool = False
     urls: Mapping[str, str] = {}
+    listed: tuple[Named, ...] = ()
     texts: tuple[str, ...] = ()
 
 
@@ -222,6 +226,7 @@ def message(incident: Incident, step: Step, key: str, base_url: str = "") -> Mes
         title=title(incident),
         evidence=evidence(incident),
         difference=verdict_words.how_much(content) if content else "",
+        figures=_figures(content) if content else {},
         suite=signal.key.suite,
         backend=signal.key.backend,
         run_id=signal.run_id,
@@ -238,6 +243,14 @@ def message(incident: Incident, step: Step, key: str, base_url: str = "") -> Mes
         drill=incident.drill,
         urls=_urls(base_url, incident, signal),
     )
+
+
+def _figures(content: Mapping[str, Any]) -> dict[str, float]:
+    found = content["difference"] or {}
+    told = {name: found.get(name) for name in ("old", "new", "low", "high", "n")}
+    told |= {"trials": sum(look["trials"] for look in content["looks"])}
+    told |= {"lost": len(content["lost"]), "gained": len(content["gained"])}
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def _urls(base: str, incident: Incident, signal: Signal) -> dict[str, str]:
