@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -18,11 +18,13 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from collectors import envs, policy
+from collectors.alerting import Alerting
 from collectors.budget import Allowance, allowance
 from collectors.configured import load_suite, register_all, suite_names, suite_owner
 from collectors.ending import for_log, running_long
 from collectors.fires import Fires
 from collectors.lint.noting import note
+from collectors.looks import planned_look
 from collectors.owed import Owed
 from collectors.pairs import (
     NOT_BEGUN,
@@ -30,8 +32,11 @@ from collectors.pairs import (
     Done,
     How,
     Pair,
+    Todo,
+    attempted,
     pairs_without_whole,
     run_pair,
+    run_todo,
     unknown_names,
 )
 from collectors.process import quiet_retries, stop_on_signals
@@ -82,6 +87,14 @@ class RunRequest(BaseModel):
     meta: dict[str, str] = {}
 
 
+class LookRequest(BaseModel):
+    """The payload of a request of kind `look`: a run that is asked once more."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    run: int = Field(ge=1)
+
+
 def main(*, first_runs: bool = False, stand_by: bool = False) -> int:
     """`memtrend collect`: collect until a signal. Returns the exit code: 0 after TERM, 130 after INT."""
     quiet_retries()
@@ -129,6 +142,7 @@ class Collector:
         self.fires = Fires(
             db, leader, self.worker, lambda: self.settings, self.stop.is_set, self._run_scheduled
         )
+        self.alerting = Alerting(db, leader)
         self._waiting = Waiting[int](self.allowance)  # ids of requests
         self._first_waiting = Waiting[Pair](self.allowance)
         self._run_stop = threading.Event()
@@ -178,8 +192,15 @@ class Collector:
         writes.interrupt_stale_runs(self.db)
         writes.take_back_from_the_dead(self.db, self.leader)
         for request in queries.requests(self.db, ["claimed"], limit=1000):
-            self._finish(request, request.run_ids, "the collector that took it died; ask again")
+            self._left_behind(request)
         self._follow_schedules()
+
+    def _left_behind(self, request: RequestRow) -> None:
+        """By a collector that died. Of a look nobody would ask again, so it is taken."""
+        why = "the collector that took it died"
+        if request.kind == "look":
+            return writes.put_back_request(self.db, request.id, request.run_ids, why, self.leader)
+        self._finish(request, request.run_ids, f"{why}; ask again")
 
     def _end(self) -> None:
         self._run_stop.set()
@@ -202,6 +223,7 @@ class Collector:
         self._waiting.release()
         while not self.stop.is_set() and (request := self._claimed()):
             self._take(request)
+        self.alerting.tick(self.settings, now)
 
     # Configuration
 
@@ -262,22 +284,28 @@ class Collector:
     def _take(self, request: RequestRow) -> None:
         """Refuse at once; a run waits for its turn."""
         try:
-            if request.kind != "run":
-                raise StoreError(f"unknown kind of request {request.kind!r}; known: run")
-            asked = RunRequest(**request.payload)
-            self._refuse_unknown(asked)
-            self.worker.put(partial(self._answer, request, asked))
+            self.worker.put(partial(self._answer, request, self._asked(request)))
         except (ValidationError, TypeError, StoreError) as error:
             self._finish(request, [], _plain(error))
+
+    def _asked(self, request: RequestRow) -> Callable[[], None]:
+        """What is to be done for it."""
+        if request.kind == "look":
+            return partial(self._look_asked, request, LookRequest(**request.payload).run)
+        if request.kind != "run":
+            raise StoreError(f"unknown kind of request {request.kind!r}; known: run, look")
+        asked = RunRequest(**request.payload)
+        self._refuse_unknown(asked)
+        return partial(self._run_asked, request, asked)
 
     def _refuse_unknown(self, asked: RunRequest) -> None:
         if problem := unknown_names(self.settings, Pair(asked.suite, asked.backend)):
             raise StoreError(problem)
 
-    def _answer(self, request: RequestRow, asked: RunRequest) -> None:
+    def _answer(self, request: RequestRow, answer: Callable[[], None]) -> None:
         """What it came to and the record refused is found out again, once it does not."""
         try:
-            self._run_asked(request, asked)
+            answer()
         except DatabaseError as error:
             again = partial(writes.put_back_request, self.db, request.id, request.run_ids, str(error))
             self._owed.add(partial(again, self.leader))
@@ -299,6 +327,27 @@ class Collector:
             self._waiting.add(request.id, allowed)
             return writes.put_back_request(self.db, request.id, run_ids, str(done.problem), self.leader)
         self._finish(request, run_ids, _unanswered(done))
+
+    def _look_asked(self, request: RequestRow, run_id: int) -> None:
+        """One that a stop ends is taken by the next collector; one that cannot be taken the alert tells of."""
+        row, allowed = queries.run(self.db, run_id), self.allowance()
+        pair = Pair(row.suite, row.backend) if row else Pair("", "")
+
+        def look(settings: Settings, db: Database, pair: Pair, asked: Asked, stop: threading.Event) -> Done:
+            def attempt() -> Done:
+                return run_todo(Todo(planned_look(db, settings, run_id)), db, stop, wait_s=asked.wait_s)
+
+            return attempted(settings, pair, attempt)
+
+        with logs.bound(request=request.id):
+            done = self._run(pair, Asked("look", wait_s=self.busy_wait_s), look)
+        if done.waits:
+            self._waiting.add(request.id, allowed)
+        if done.waits or self.stop.is_set():
+            return writes.put_back_request(self.db, request.id, [], str(done.problem), self.leader)
+        if done.problem:
+            self.alerting.not_looked(run_id, done.problem)
+        self._finish(request, [done.outcome.run_id] if done.outcome else [], done.problem)
 
     def _finish(self, request: RequestRow, run_ids: Sequence[int], error: str | None) -> None:
         writes.finish_request(self.db, request.id, run_ids, error, self.leader)

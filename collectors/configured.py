@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 from collectors.backend import BACKENDS, IN_PROCESS, OPTIONS, OUTER_STORES, BackendConfig, Isolation
@@ -14,7 +15,7 @@ from collectors.record import suite_record
 from collectors.suite import SHIPPED, Suite, SuiteConfig, SuiteError, load
 from store import writes
 from store.database import Database
-from store.sections import BackendSection
+from store.sections import BackendSection, ConfirmSection, time_of
 from store.settings import Settings, SettingsError, check_names, load_settings, public
 
 
@@ -114,6 +115,12 @@ def suite_confirm(settings: Settings, name: str) -> Confirm:
         return Confirm()
     section = settings.suites[name].confirm
     return Confirm(section.trials, section.max_cost)
+
+
+def confirm_after(settings: Settings, name: str) -> timedelta:
+    """How long after its last look a suspicion about the suite is looked at for the third time."""
+    section = settings.suites[name].confirm if name in settings.suites else ConfirmSection()
+    return time_of(section.after)
 
 
 def load_suite(settings: Settings, name: str, tag: str = "") -> Suite:

@@ -6,7 +6,7 @@ import threading
 
 from collectors import runner
 from collectors.configured import plan
-from collectors.plans import look_at
+from collectors.plans import RunPlan, look_at
 from store import queries
 from store.database import Database
 from store.errors import StoreError
@@ -17,6 +17,14 @@ from store.settings import Settings
 def take_look(db: Database, settings: Settings, run_id: int) -> Verdict:
     """Raises `StoreError` where the run cannot be asked again: it is no whole run, its suite has changed, or
     the look itself did not end whole."""
+    outcome = runner.run(planned_look(db, settings, run_id), db, stop=threading.Event())
+    if outcome.verdict is None:
+        raise StoreError(f"the look (run {outcome.run_id}) is {outcome.status}: {outcome.reason}")
+    return outcome.verdict
+
+
+def planned_look(db: Database, settings: Settings, run_id: int) -> RunPlan:
+    """Raises `StoreError` where the run cannot be asked again."""
     row = queries.run(db, run_id)
     if row is None or row.status != "whole" or row.subset:
         raise StoreError(f"run {run_id} is no whole run of a whole suite: there is nothing to look at again")
@@ -27,7 +35,4 @@ def take_look(db: Database, settings: Settings, run_id: int) -> Verdict:
     again = plan(settings, row.suite, row.backend, meta=row.meta)
     if again.suite.version != row.suite_version:
         raise StoreError(f"run {run_id}: suite {row.suite} has changed since; run it anew")
-    outcome = runner.run(look_at(again, run_id), db, stop=threading.Event())
-    if outcome.verdict is None:
-        raise StoreError(f"the look (run {outcome.run_id}) is {outcome.status}: {outcome.reason}")
-    return outcome.verdict
+    return look_at(again, run_id)

@@ -2,6 +2,7 @@
 objects. Every function raises `DatabaseError` when the file cannot be read, and `StoreError` for a metric
 that is not known."""
 
+from store.queries.alert_looks import OwedLook, muted_over, owed_looks
 from store.queries.alerts import (
     AlertRow,
     ChannelRow,
@@ -10,6 +11,7 @@ from store.queries.alerts import (
     ProofRow,
     StepRow,
     alert,
+    alert_owners,
     alert_steps,
     alerts,
     census,
@@ -275,7 +277,11 @@ __all__ = [
     "VerdictRecord",
     "VerdictRow",
     "Waiting",
+    "OwedLook",
     "alert",
+    "muted_over",
+    "owed_looks",
+    "alert_owners",
     "alert_steps",
     "alerts",
     "answer",

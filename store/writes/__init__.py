@@ -10,7 +10,6 @@ from store.writes.alerts import (
     NewDelivery,
     Route,
     act_on_alert,
-    intend_alert,
     nobody,
     route_people,
     send_later,
@@ -23,6 +22,7 @@ from store.writes.baselines import (
 from store.writes.controls import (
     open_pair,
 )
+from store.writes.decisions import decide_baseline, intend_alert
 from store.writes.fires import (
     Closed,
     PassedOver,
@@ -59,6 +59,7 @@ from store.writes.operation import (
     add_event,
     add_mark,
     add_request,
+    ask_for_look,
     beat,
     claim_request,
     finish_request,
@@ -84,6 +85,10 @@ from store.writes.policy import (
     expect_counts,
     explain_version,
 )
+from store.writes.proofs import (
+    begin_proof,
+    finish_proof,
+)
 from store.writes.renames import Renamed, rename_backend
 from store.writes.retention import remove
 from store.writes.runs import (
@@ -102,7 +107,6 @@ from store.writes.suites import (
     register_suite,
 )
 from store.writes.verdicts import (
-    decide_baseline,
     record_verdict,
 )
 
@@ -126,9 +130,11 @@ __all__ = [
     "add_event",
     "add_mark",
     "add_request",
+    "ask_for_look",
     "ask_for_run",
     "backend_lease",
     "beat",
+    "begin_proof",
     "cancel_run",
     "claim_delivery",
     "claim_fire",
@@ -142,6 +148,7 @@ __all__ = [
     "expect_counts",
     "explain_version",
     "finish_fire",
+    "finish_proof",
     "finish_request",
     "fold",
     "give_back",

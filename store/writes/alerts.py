@@ -11,16 +11,12 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from store import models as m
-from store.alert_life import STANDING_STATES, Incident, NotPossible, Signal, Step, Turned, close
+from store.alert_life import STANDING_STATES, Incident, NotPossible, Signal, Step, Turned
 from store.database import NOW, Database, upsert
 from store.errors import StoreError
 from store.hiding import redacted
 from store.queries.alerts import incident, standing_incidents
 from store.writes.common import PROJECT, changed, insert, now
-from store.writes.verdicts import decide_in
-
-BASELINED = frozenset({"regression", "improvement", "critical", "leak"})
-"""Kinds that are told from a baseline of nights."""
 
 
 class NewDelivery(NamedTuple):
@@ -53,10 +49,10 @@ def turn_alerts(
     runs that end at once must not open two alerts for one cause. Of a run it is decided once: where another
     process has done so, nothing happens."""
     with db.write() as connection:
-        _alone(connection)
+        alone(connection)
         if run_id is not None and not _first_to_look(connection, run_id):
             return []
-        return _keep(connection, list(decide(standing_incidents(connection))), route)
+        return keep(connection, list(decide(standing_incidents(connection))), route)
 
 
 def act_on_alert(
@@ -65,41 +61,18 @@ def act_on_alert(
     """What a person does to one alert. Who does not know the channels gives no `route`, and leaves it to
     `route_people`. Raises `StoreError` for an unknown one, and for what cannot be done to it."""
     with db.write() as connection:
-        return _acted(connection, alert_id, act, route)
+        return act_in(connection, alert_id, act, route)
 
 
-def intend_alert(db: Database, alert_id: int, who: str, reason: str, route: Route | None = None) -> Turned:
-    """A person says that the change was meant: the alert is over, and the baseline of each of its series
-    begins anew with the change. Both or neither. Raises `StoreError` as `act_on_alert` does."""
-    meant: list[Signal] = []
-
-    def intend(it: Incident) -> Turned:
-        meant.extend(one for one in it.standing if one.key.kind in BASELINED)
-        return close(it, "intended", who, reason)
-
-    with db.write() as connection:
-        turned = _acted(connection, alert_id, intend, route)
-        for suite, backend, begins in {(*one.key[1:3], _begins(one)) for one in meant}:
-            if begins is not None:
-                decide_in(connection, suite, backend, "intended", [begins], reason, who)
-    return turned
-
-
-def _begins(signal: Signal) -> int | None:
-    """The first run of the new state."""
-    leak = signal.content.get("leak")
-    return int(leak["first_bad"]) if signal.key.kind == "leak" and leak else signal.first_run_id
-
-
-def _acted(
+def act_in(
     connection: Connection, alert_id: int, act: Callable[[Incident], Turned], route: Route | None
 ) -> Turned:
-    _alone(connection)
+    alone(connection)
     found = incident(connection, alert_id)
     if found is None:
         raise StoreError(f"no alert {alert_id}; memtrend alerts list shows them")
     try:
-        return _keep(connection, [act(found)], route)[0]
+        return keep(connection, [act(found)], route)[0]
     except NotPossible as error:
         raise StoreError(f"alert {alert_id}: {error}") from None
 
@@ -109,7 +82,7 @@ def route_people(db: Database, route: Route) -> int:
     of it; each step is put to them once."""
     step = m.alert_step.c
     with db.write() as connection:
-        _alone(connection)
+        alone(connection)
         query = sa.select(m.alert_step).where(sa.not_(step.routed)).order_by(step.id)
         rows = connection.execute(query).mappings().all()
         queued = [_routed(connection, row, route) for row in rows]
@@ -127,7 +100,7 @@ def _routed(connection: Connection, row: Any, route: Route) -> int:
     return sum(queue_delivery(connection, delivery, alert_id, step_id) for delivery in told)
 
 
-def _alone(connection: Connection) -> None:
+def alone(connection: Connection) -> None:
     """Whoever holds this row turns alerts; the next one waits for the end of the transaction."""
     counter = upsert(m.change).values(name="alerts", n=1)
     connection.execute(counter.on_conflict_do_update(index_elements=["name"], set_={"n": m.change.c.n + 1}))
@@ -138,7 +111,7 @@ def _first_to_look(connection: Connection, run_id: int) -> bool:
     return connection.execute(run.values(detected=True)).rowcount == 1
 
 
-def _keep(connection: Connection, turned: Sequence[Turned], route: Route | None) -> list[Turned]:
+def keep(connection: Connection, turned: Sequence[Turned], route: Route | None) -> list[Turned]:
     kept = [_kept(connection, one, route) for one in turned]
     if kept:
         changed(connection)

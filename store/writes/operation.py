@@ -52,10 +52,24 @@ def beat(db: Database, name: str, pid: int, host: str) -> None:
 
 
 def add_request(db: Database, kind: str, payload: Mapping[str, Any], author: str = "local") -> int:
-    """Ask the collector to do something. kind: run."""
+    """Ask the collector to do something. kind: run or look."""
     row = {"kind": kind, "payload": payload, "author": author, "state": "queued", "run_ids": []}
     with db.write() as connection:
         return insert(connection, m.request, created_at=now(), **row)
+
+
+def ask_for_look(db: Database, run_id: int, leader: int = 0) -> bool:
+    """Ask that a run be looked at once more. False where that was asked before. Raises `Deposed` once another
+    collector than `leader` leads."""
+    payload, asked = {"run": run_id}, m.request.c
+    known = sa.exists().where(asked.kind == "look", asked.payload == payload)
+    row = {"kind": "look", "payload": payload, "author": "memtrend", "state": "queued", "run_ids": []}
+    with db.write() as connection:
+        refuse_deposed(connection, leader)
+        if connection.execute(sa.select(known)).scalar_one():
+            return False
+        insert(connection, m.request, created_at=now(), **row)
+        return True
 
 
 def claim_request(db: Database, leader: int = 0, passing_over: Collection[int] = ()) -> RequestRow | None:

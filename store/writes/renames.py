@@ -80,6 +80,8 @@ def _count(connection: Connection, table: sa.Table, backend_id: int | None) -> i
 def _rename(connection: Connection, old: str, new: str) -> None:
     connection.execute(m.backend.update().where(m.backend.c.name == old).values(name=new))
     connection.execute(m.mutant.update().where(m.mutant.c.backend == old).values(backend=new))
+    signal = m.alert_signal
+    connection.execute(signal.update().where(signal.c.backend == old).values(backend=new))
     _rename_lease(connection, backend_lease(old), backend_lease(new))
     waiting = sa.select(m.request.c.id, m.request.c.payload).where(m.request.c.state == "queued")
     for row in connection.execute(waiting).all():

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from store import models as m
-from store.baselines import ACTIONS, Action
+from store.baselines import Action
 from store.database import Database
 from store.errors import StoreError
 from store.records import VerdictEntry
@@ -28,26 +28,12 @@ def insert_verdict(connection: Connection, entry: VerdictEntry) -> None:
     insert(connection, m.verdict, at=now(), **entry._asdict())
 
 
-def decide_baseline(
-    db: Database, suite: str, backend: str, action: Action, run_ids: Sequence[int], reason: str, author: str
-) -> None:
-    """Pin, hold, exclude, include, call intended, or reset. Raises `StoreError` without a reason, for a run
-    that is no whole run of this suite on this backend, and for an action that needs runs and has none."""
-    if not reason.strip():
-        raise StoreError("a change of a baseline needs a reason: say it in a few words")
-    if action not in ACTIONS:
-        raise StoreError(f"unknown action {action!r}; known: {', '.join(ACTIONS)}")
-    if action != "reset" and not run_ids:
-        raise StoreError(f"{action}: name the runs; memtrend runs lists them")
-    with db.write() as connection:
-        decide_in(connection, suite, backend, action, run_ids, reason, author)
-
-
 def decide_in(
     connection: Connection, suite: str, backend: str, action: Action, run_ids: Sequence[int], reason: str,
     author: str,
 ) -> None:  # fmt: skip
-    """The same, of a decision that is known to be one, within a transaction."""
+    """Keep a decision about a baseline, within a transaction. Raises `StoreError` for a run that is no whole
+    run of this suite on this backend."""
     series = _series(connection, suite, backend)
     _refuse_foreign(connection, series, suite, backend, run_ids)
     told = {"action": action, "run_ids": list(run_ids), "reason": reason, "author": author}

@@ -1,0 +1,106 @@
+"""What is done about alerts as runs end and time goes by: by the collector between two ticks, and by commands
+that made runs where no collector leads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+
+from collectors.configured import confirm_after, suite_confirm
+from collectors.detection import detect, detect_in, detect_missed
+from store import alert_words, logs, queries, writes
+from store.alert_life import Incident, Turned, unlooked, unmute
+from store.database import Database
+from store.errors import DatabaseError
+from store.queries import OwedLook
+from store.settings import Settings
+
+LOG = logs.get("alerts")
+SOURCE = "alerts"
+EVERY = timedelta(minutes=1)
+"""How often it is asked what only time brings: missed runs, looks that are due, mutes that have ended."""
+NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def route(settings: Settings) -> writes.Route:
+    """Who is told of what, as configured."""
+    return writes.nobody
+
+
+class Alerting:
+    """What the collector that leads, under the token `leader`, does about alerts. A run that cannot be looked
+    at for a fault of ours is told once, and the others are looked at all the same."""
+
+    def __init__(self, db: Database, leader: int) -> None:
+        self.db, self.leader = db, leader
+        self._asked = NEVER
+        self._given_up: set[int] = set()
+
+    def tick(self, settings: Settings, now: datetime) -> None:
+        turned = [one for run_id in queries.undetected(self.db) for one in self._detect(settings, run_id)]
+        if turned or abs(now - self._asked) >= EVERY:
+            self._asked = now
+            self._ask_the_time(settings, now)
+
+    def _detect(self, settings: Settings, run_id: int) -> list[Turned]:
+        if run_id in self._given_up:
+            return []
+        try:
+            return detect_in(self.db, settings, run_id, route(settings))
+        except DatabaseError:
+            raise
+        except Exception as error:
+            self._given_up.add(run_id)
+            LOG.error("a run could not be looked at for alerts", run=run_id, exc_info=error)
+            told = f"run {run_id} could not be looked at for alerts: {type(error).__name__}"
+            writes.add_event(self.db, "error", SOURCE, told, run_id)
+            return []
+
+    def _ask_the_time(self, settings: Settings, now: datetime) -> None:
+        detect_missed(self.db, settings, now, route(settings))
+        unmute_over(self.db, now, route(settings))
+        for owed in queries.owed_looks(self.db):
+            self._ask_for_look(settings, owed, now)
+
+    def _ask_for_look(self, settings: Settings, owed: OwedLook, now: datetime) -> None:
+        """Once its time has come, unless it costs too much: then it stays suspected, and says so."""
+        most = suite_confirm(settings, owed.suite).max_cost
+        if most is not None and owed.cost > most:
+            why = f"asking once more would cost about ${owed.cost:.2f}, more than max_cost = {most}"
+            self.not_looked(owed.run_id, why)
+        elif now - owed.ended_at >= confirm_after(settings, owed.suite):
+            writes.ask_for_look(self.db, owed.run_id, self.leader)
+
+    def not_looked(self, run_id: int, why: str) -> None:
+        """The look that would settle what is suspected of a run is not taken: the alert says so."""
+
+        def decide(known: Sequence[Incident]) -> Iterable[Turned]:
+            return [unlooked(one, why) for one in known if is_suspected_of(one, run_id)]
+
+        writes.turn_alerts(self.db, decide)
+        writes.add_event(self.db, "warning", SOURCE, f"run {run_id} is not looked at again: {why}", run_id)
+
+
+def is_suspected_of(incident: Incident, run_id: int) -> bool:
+    return any(one.run_id == run_id and one.standing == "suspected" for one in incident.standing)
+
+
+def unmute_over(db: Database, now: datetime, told: writes.Route) -> None:
+    """Alerts whose mute has ended speak again."""
+
+    def decide(known: Sequence[Incident]) -> Iterable[Turned]:
+        return [unmute(one) for one in known if one.muted_until is not None and one.muted_until <= now]
+
+    if queries.muted_over(db, now):
+        writes.turn_alerts(db, decide, told)
+
+
+def after_runs(db: Database, settings: Settings, say: Callable[[str], None]) -> None:
+    """What runs that a command has made mean for alerts, told at once. Where a collector leads, it is its
+    matter."""
+    if any(one.held for one in queries.leases(db) if one.name == writes.LEADER_LEASE):
+        return
+    for turned in detect(db, settings, route(settings)):
+        if any(step.action in ("opened", "reopened", "grew") for step in turned.steps):
+            it = turned.incident
+            say(f"alert {it.id}: {alert_words.title(it)}; memtrend alerts show {it.id}")
