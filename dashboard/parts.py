@@ -29,6 +29,7 @@ Colour = Literal["red", "orange", "green", "blue", "violet", "gray"]
 
 FIRST_RUN = ("Run the shipped starter suites against the built-in backends", "memtrend run")
 PROBLEM_ICONS = {"error": ":material/error:", "warning": ":material/warning:"}
+ALL_BACKENDS = "all backends"
 RECENT = timedelta(days=1)
 SHOWN_PROBLEMS = 5
 

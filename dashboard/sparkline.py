@@ -32,13 +32,14 @@ def span(widths: Sequence[float]) -> float:
 
 
 class Frame(NamedTuple):
-    """What the charts of a suite share: the range of time, and a height in points of a share. `width` in
-    px."""
+    """What the charts of a suite share: the range of time, and a height in points of a share. `width` in px;
+    `mark`: when something happened that a line is to show."""
 
     start: datetime
     end: datetime
     points: float
     width: float = WIDTH
+    mark: datetime | None = None
 
 
 def sparkline(dots: Sequence[Dot], style: Style, theme: Theme, frame: Frame) -> str:
@@ -51,7 +52,14 @@ def sparkline(dots: Sequence[Dot], style: Style, theme: Theme, frame: Frame) -> 
     runs = [dots[piece] for piece in segments([dot.at for dot in dots])]
     bands = "".join(_band(run, place, style, theme) for run in runs)
     lines = "".join(_line(run, place, style) for run in runs)
-    return _svg(bands + lines + _marker(place.x(dots[-1].at), place.y(dots[-1].mean), style), frame.width)
+    mark = _mark(place.x(frame.mark), theme) if frame.mark else ""
+    end = _marker(place.x(dots[-1].at), place.y(dots[-1].mean), style)
+    return _svg(bands + lines + mark + end, frame.width)
+
+
+def _mark(x: float, theme: Theme) -> str:
+    line = f'stroke="{theme.worse}" stroke-width="1.4" stroke-dasharray="2,2"'
+    return f'<line x1="{x}" x2="{x}" y1="0" y2="{HEIGHT}" {line}/>'
 
 
 class _Place(NamedTuple):

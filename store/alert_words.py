@@ -88,7 +88,12 @@ def title(incident: Incident) -> str:
 
 def evidence(incident: Incident) -> str:
     """Why it is said, in a sentence, of its worst signal."""
-    return _EVIDENCE[lead(incident).key.kind](lead(incident))
+    return signal_evidence(lead(incident))
+
+
+def signal_evidence(signal: Signal) -> str:
+    """Why one of its signals is told."""
+    return _EVIDENCE[signal.key.kind](signal)
 
 
 def lead(incident: Incident) -> Signal:

@@ -185,6 +185,7 @@ def alerts(
     kinds: Collection[str] | None = None,
     suite: str | None = None,
     backend: str | None = None,
+    owner: str | None = None,
     run_id: int | None = None,
     drills: bool = False,
     limit: int | None = 200,
@@ -203,6 +204,8 @@ def alerts(
         query = query.where(alert.state.in_(states))
     if kinds is not None:
         query = query.where(alert.kind.in_(kinds))
+    if owner is not None:
+        query = query.where(alert.owner == owner)
     told = {"suite": suite, "backend": backend}
     for name, value in told.items():
         if value is not None:
@@ -234,6 +237,13 @@ def _alert_rows(connection: Connection, rows: Sequence[Any]) -> list[AlertRow]:
         )
         for row in rows
     ]  # fmt: skip
+
+
+def alert_owners(db: Database) -> list[str]:
+    """Whose alerts there are, drills left out."""
+    query = sa.select(m.alert.c.owner).where(~m.alert.c.drill).distinct().order_by(m.alert.c.owner)
+    with db.read() as connection:
+        return list(connection.execute(query).scalars())
 
 
 def count_alerts(db: Database) -> dict[str, int]:

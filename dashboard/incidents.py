@@ -1,0 +1,211 @@
+"""An alert as pages show it: its badge, a row with its evidence and trend, and what people do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Literal, NamedTuple
+
+import streamlit as st
+
+from dashboard import data, parts, sparkline
+from dashboard.parts import Colour, plain
+from dashboard.sparkline import Dot, Frame
+from store import alert_life, alert_titles, alert_words, queries, writes
+from store.alert_life import TOLD_STATES, Incident, Signal, Turned
+from store.errors import StoreError
+from store.metrics import METRICS
+from store.queries import AlertRow
+
+AUTHOR = "local"
+"""Who acts, as long as nobody is asked for a name."""
+SHOWN = timedelta(days=60)
+"""So far back a row's chart looks."""
+SPARK = 300.0
+"""Px."""
+
+
+class Look(NamedTuple):
+    """`sign` stands in tables, where cells have no icons."""
+
+    colour: Colour
+    icon: str
+    sign: str
+
+
+_WORSE = Look("red", ":material/trending_down:", "↘")
+_SLOW = Look("orange", ":material/speed:", "↘")
+_BROKEN = Look("violet", ":material/sensors_off:", "!")
+LOOKS = {
+    "critical": Look("red", ":material/emergency_home:", "‼"),
+    "regression": _WORSE,
+    "shrinkage": Look("violet", ":material/inventory_2:", "!"),
+    "failing": _BROKEN,
+    "missed": Look("violet", ":material/event_busy:", "!"),
+    "proof": Look("violet", ":material/notifications_off:", "!"),
+    "leak": Look("orange", ":material/water_drop:", "↘"),
+    "threshold": Look("red", ":material/vertical_align_bottom:", "↘"),
+    "slower": _SLOW,
+    "dearer": Look("orange", ":material/payments:", "↘"),
+    "judge": Look("violet", ":material/gavel:", "!"),
+    "improvement": Look("green", ":material/trending_up:", "↗"),
+}
+_SUSPICIONS = {
+    "suspicion": Look("blue", ":material/help:", "?"),
+    "suspected": Look("orange", ":material/search:", "?"),
+}
+
+
+def look(incident: Incident) -> Look:
+    """By its kind once somebody was told; before that by how sure it is."""
+    return _SUSPICIONS.get(incident.state) or LOOKS[incident.kind.name]
+
+
+def number(alert_id: int) -> str:
+    """How people call it: "A-12"."""
+    return f"A-{alert_id}"
+
+
+def badge(incident: Incident) -> None:
+    """Icon and word; grey words once it is over."""
+    if incident.state in (*TOLD_STATES, *_SUSPICIONS):
+        found = look(incident)
+        st.badge(alert_words.badge(incident), icon=found.icon, color=found.colour, width="content")
+    else:
+        st.caption(alert_words.badge(incident), width="content")
+
+
+def where(row: AlertRow) -> str:
+    """Backend with its marker and suite, or how many of them, as markdown."""
+    suites, backends = (
+        list(dict.fromkeys(one.key[place] for one in row.incident.signals if one.key[place]))
+        for place in (1, 2)
+    )
+    drawn = parts.styles()
+    of = parts.name(drawn[backends[0]], backends[0]) if len(backends) == 1 and backends[0] in drawn else ""
+    of = of or plain(_many(backends, "backends"))
+    return " · ".join(filter(None, [of, plain(_many(suites, "suites"))]))
+
+
+def _many(names: Sequence[str], nouns: str) -> str:
+    return names[0] if len(names) == 1 else f"{len(names)} {nouns}" if names else ""
+
+
+def holder(incident: Incident) -> str:
+    """Who has it and until when it is muted, as markdown."""
+    until = incident.muted_until
+    muted = f"muted until {parts.moment(until)}" if until and until > parts.now() else ""
+    drill = "a drill" if incident.drill else ""
+    return " · ".join(plain(one) for one in (alert_titles.holder(incident), muted, drill) if one)
+
+
+# A row ----------------------------------------------------------------------------------------------------
+
+
+def row(one: AlertRow) -> None:
+    """An alert that stands, with its way in."""
+    it = one.incident
+    with st.container(border=True):
+        told, drawn, ways = st.columns([5, 2.6, 1.9], vertical_alignment="center", gap="medium")
+        with told.container(gap="xxsmall"):
+            head(one)
+            st.markdown(plain(alert_words.evidence(it)))
+            since = alert_titles.since(it, parts.moment(it.opened_at), parts.now())
+            st.markdown(f":small[:gray[{plain(since)} · {holder(it)}]]")
+        with drawn:
+            chart(one)
+        with ways.container(horizontal=True, vertical_alignment="center", horizontal_alignment="right"):
+            if it.state == "open" and data.may_write():
+                st.button("I have it", key=f"have-{one.id}", on_click=acknowledge, args=(one.id,))
+            parts.onward("alert", "Open", alert=str(one.id))
+
+
+def head(one: AlertRow) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        badge(one.incident)
+        facts = " · ".join(filter(None, [where(one), number(one.id)]))
+        st.markdown(f"{facts}", width="content")
+
+
+def chart(one: AlertRow) -> None:
+    """The series of its worst signal, with a line where it began."""
+    signal = alert_words.lead(one.incident)
+    metric = metric_of(signal)
+    points = series(signal, metric, parts.now() - SHOWN) if metric else []
+    if METRICS.get(metric) is None or METRICS[metric].unit != "share" or len(points) < 2:
+        return
+    dots = [Dot(point.started_at, point.mean, point.low, point.high) for point in points]
+    widths = [dot.high - dot.low for dot in dots if dot.high is not None and dot.low is not None]
+    mark = next((dot.at for dot, p in zip(dots, points, strict=True) if p.run_id == signal.first_run_id), None)
+    frame = Frame(dots[0].at, dots[-1].at, sparkline.span(widths), SPARK, mark)
+    style = parts.styles().get(signal.key.backend)
+    if style:
+        image = sparkline.sparkline(dots, style, parts.theme(), frame)
+        st.image(image, width="stretch", alt=f"{signal.key.backend} on {signal.key.suite} over {len(dots)} runs")
+
+
+def metric_of(signal: Signal) -> str:
+    """What its series is drawn by: its own metric, or the pass rate; "" where it has no series."""
+    if signal.key.subject in METRICS:
+        return signal.key.subject
+    return "leg_count" if signal.key.kind == "shrinkage" else "pass" if signal.key.suite else ""
+
+
+def series(signal: Signal, metric: str, since: datetime) -> list[queries.TrendPoint]:
+    """Whole days, so that the question stays the same for the caches."""
+    day = since.replace(hour=0, minute=0, second=0, microsecond=0)
+    return data.ask(queries.trend, signal.key.suite, metric, backends=[signal.key.backend], since=day)
+
+
+def link(one: AlertRow) -> None:
+    """A line on the page of something that an alert is about."""
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        badge(one.incident)
+        told = f"{number(one.id)}: {alert_titles.alert_title(one.incident)}"
+        st.markdown(f"{plain(told)} :small[:gray[· {holder(one.incident)}]]", width="content")
+        parts.onward("alert", "Open", alert=str(one.id))
+
+
+# What people do -------------------------------------------------------------------------------------------
+
+
+def act(alert_id: int, change: Callable[[Incident], Turned], said: str) -> None:
+    """Do it and say so, or say why not. The one place through which pages change an alert."""
+    _try(lambda: writes.act_on_alert(data.database(), alert_id, change), said)
+
+
+def acknowledge(alert_id: int, reason: str = "") -> None:
+    act(alert_id, lambda it: alert_life.acknowledge(it, AUTHOR, reason), "You have it.")
+
+
+def mute(alert_id: int, until: datetime, reason: str) -> None:
+    said = f"Nothing is said of it until {parts.moment(until)}."
+    act(alert_id, lambda it: alert_life.mute(it, until, parts.now(), AUTHOR, reason), said)
+
+
+def unmute(alert_id: int) -> None:
+    act(alert_id, lambda it: alert_life.unmute(it, AUTHOR), "It is heard again.")
+
+
+def judge(alert_id: int, judged: Literal["real", "noise"], reason: str) -> None:
+    act(alert_id, lambda it: alert_life.judge(it, judged, AUTHOR, reason), f"Taken down as {judged}.")
+
+
+def resolve(alert_id: int, reason: str) -> None:
+    act(alert_id, lambda it: alert_life.close(it, "resolved", AUTHOR, reason), "It is resolved.")
+
+
+def intend(alert_id: int, reason: str) -> None:
+    said = "Taken down. Later runs are held against the new state."
+    _try(lambda: writes.intend_alert(data.database(), alert_id, AUTHOR, reason), said)
+
+
+def _try(write: Callable[[], Turned], said: str) -> None:
+    if not data.may_write():
+        return
+    try:
+        write()
+    except StoreError as error:
+        st.toast(plain(str(error)), icon=":material/error:")
+        return
+    st.toast(said, icon=":material/check:")
