@@ -72,6 +72,7 @@ from store.writes.outbox import (
     Claim,
     claim_delivery,
     disable_channel,
+    drop_others,
     enable_channel,
     fold,
     give_up,
@@ -87,6 +88,7 @@ from store.writes.policy import (
 )
 from store.writes.proofs import (
     begin_proof,
+    call_off_proof,
     finish_proof,
 )
 from store.writes.renames import Renamed, rename_backend
@@ -135,6 +137,7 @@ __all__ = [
     "backend_lease",
     "beat",
     "begin_proof",
+    "call_off_proof",
     "cancel_run",
     "claim_delivery",
     "claim_fire",
@@ -144,6 +147,7 @@ __all__ = [
     "decide_case",
     "disable_channel",
     "draw_mark",
+    "drop_others",
     "enable_channel",
     "expect_counts",
     "explain_version",

@@ -7,6 +7,7 @@ is due at once, and a claim that would last longer than `CLAIM_S` is over: then 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -123,6 +124,18 @@ def fold(db: Database, digest: NewDelivery, upto: int, n: int) -> bool:
         connection.execute(folded.values(state="dropped", error=f"told in {digest.key}"))
         changed(connection)
         return True
+
+
+def drop_others(db: Database, channels: Collection[str]) -> int:
+    """What waits for a channel that is not configured any more will not be sent. How much that was."""
+    delivery = m.delivery.c
+    gone = sa.and_(delivery.state == "queued", delivery.channel.not_in(channels))
+    with db.write() as connection:
+        row = m.delivery.update().where(gone)
+        dropped = connection.execute(
+            row.values(state="dropped", error="its channel is not configured any more")
+        )
+        return dropped.rowcount
 
 
 # Channels that take nothing

@@ -1,0 +1,167 @@
+"""Slack, through an incoming webhook: Block Kit within its limits, and no name that could do anything there.
+
+Limits and markup as Slack documents them for blocks and for text objects. Text that is not ours (names of
+cases, backends, owners, reasons) is shown as it is as far as it does nothing: what would ring, link, format
+or turn the line around is replaced by what looks like it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from collectors.channels.posting import Posting
+from collectors.message import Fact, causes, facts, headline, losses, reference
+from store.alert_words import Message, Named
+from store.columns import to_json
+from store.sections import ChannelSection
+
+Block = dict[str, Any]
+
+MOST_TEXT, MOST_HEADER, MOST_FIELD, MOST_FIELDS = 3000, 150, 2000, 10
+MOST_URL, MOST_BUTTON, MOST_ELEMENTS = 3000, 75, 25
+MOST_NAME = 600
+"""Characters of one name in a line."""
+_BUTTONS = {
+    "open": "Open the alert",
+    "run": "Compare with the run before",
+    "trend": "Trend",
+    "acknowledge": "Acknowledge",
+}
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+_ALIKE = str.maketrans({"*": "∗", "~": "∼", "`": "ˋ"})  # noqa: RUF001  that they are alike is the point
+_EMPHASIS = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
+_RINGS = re.compile(r"@(?=channel|here|everyone)", re.IGNORECASE)
+
+
+class Slack:
+    def __init__(self, name: str, section: ChannelSection, timeout: float) -> None:
+        assert section.url is not None
+        self._posting = Posting(section.url.get_secret_value(), timeout)
+
+    def send(self, message: Message) -> int:
+        return self._posting.post(to_json(payload(message)).encode(), {})
+
+    def close(self) -> None:
+        self._posting.close()
+
+
+def payload(message: Message) -> dict[str, Any]:
+    """What the webhook is sent. `text` is for notifications, which show no blocks."""
+    told = f"{headline(message)}: {message.evidence} ({reference(message)})"
+    return {
+        "text": escaped(told, MOST_TEXT),
+        "blocks": list(_blocks(message)),
+        "unfurl_links": False,
+        "unfurl_media": False,
+    }
+
+
+def _blocks(message: Message) -> Iterable[Block]:
+    yield {"type": "header", "text": _literal(headline(message), MOST_HEADER)}
+    if message.evidence:
+        yield _section(escaped(message.evidence, MOST_TEXT))
+    if fields := [_field(fact) for fact in facts(message)[:MOST_FIELDS]]:
+        yield {"type": "section", "fields": fields}
+    for told in (losses(message), causes(message)):
+        if told:
+            yield _section(_lines(map(_line, told)))
+    if message.listed:
+        yield _section(_lines(f"• {_named(one)}" for one in message.listed))
+    if buttons := list(_buttons(message)):
+        yield {"type": "actions", "elements": buttons[:MOST_ELEMENTS]}
+    yield {"type": "context", "elements": [_marked(escaped(reference(message), MOST_TEXT))]}
+
+
+def _buttons(message: Message) -> Iterable[Block]:
+    for name, words in _BUTTONS.items():
+        url = message.urls.get(name, "")
+        if _may_link(url):
+            text = _literal(words, MOST_BUTTON)
+            yield {"type": "button", "action_id": name, "text": text, "url": url}
+
+
+def _section(text: str) -> Block:
+    return {"type": "section", "text": _marked(text)}
+
+
+def _field(fact: Fact) -> Block:
+    return _marked(_cut(f"*{fact.label}*\n", [_named(one) for one in fact.values], MOST_FIELD))
+
+
+def _line(fact: Fact) -> str:
+    between = "; " if len(fact.values) > 1 else ""
+    return _cut(f"*{fact.label}*  ", [_named(one) for one in fact.values], MOST_TEXT, between)
+
+
+def _cut(label: str, parts: Sequence[str], limit: int, between: str = "; ") -> str:
+    """As many whole parts as there is room for: half a link would be none."""
+    told = label
+    for number, part in enumerate(parts):
+        added = f"{between if number else ''}{part}"
+        if len(told) + len(added) > limit - 2:
+            return f"{told} …"
+        told += added
+    return told
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return _cut("", list(lines), MOST_TEXT, "\n")
+
+
+def _named(one: Named) -> str:
+    name = escaped(one.name, MOST_NAME)
+    if not name or not _may_link(one.url):
+        return name
+    return f"<{one.url.replace('&', '&amp;')}|{name.replace('|', '¦')}>"
+
+
+def _may_link(url: str) -> bool:
+    """Ours are quoted; one that could end the link early is none."""
+    return bool(re.fullmatch(r"https?://[^\s<>|]+", url)) and len(url.replace("&", "&amp;")) <= MOST_URL
+
+
+def _literal(text: str, limit: int) -> Block:
+    """Slack formats nothing in it."""
+    return {"type": "plain_text", "text": _shortened(harmless(text), limit), "emoji": False}
+
+
+def _marked(text: str) -> Block:
+    """`verbatim`: Slack makes no links of what merely looks like one."""
+    return {"type": "mrkdwn", "text": text, "verbatim": True}
+
+
+# Names that do nothing
+
+
+def harmless(text: str) -> str:
+    """On one line, without what cannot be seen: control characters, marks that turn the direction of text,
+    halves of characters. Nobody is rung, and nothing becomes a link."""
+    seen = "".join(" " if char.isspace() else char for char in text if char.isspace() or _is_seen(char))
+    told = _RINGS.sub("＠", " ".join(seen.split()))  # noqa: RUF001
+    return told.replace("://", "：//")  # noqa: RUF001
+
+
+def _is_seen(char: str) -> bool:
+    return unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Co", "Cn")
+
+
+def escaped(text: str, limit: int) -> str:
+    """Harmless where Slack reads its markup, and at most `limit` characters with all entities."""
+    plain = _EMPHASIS.sub("＿", harmless(text[: 2 * limit]).translate(_ALIKE))  # noqa: RUF001
+    told = "".join(_ENTITIES.get(char, char) for char in plain)
+    if len(told) <= limit and len(text) <= 2 * limit:
+        return told
+    kept, size = [], 0
+    for char in plain:
+        size += len(_ENTITIES.get(char, char))
+        if size > limit - 1:
+            break
+        kept.append(_ENTITIES.get(char, char))
+    return "".join([*kept, "…"])
+
+
+def _shortened(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

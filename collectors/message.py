@@ -1,0 +1,216 @@
+"""What channels tell, as facts: kept in the outbox as JSON, and the same in every kind of channel. Pure.
+
+Every text here is plain. A channel makes it harmless for where it goes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from store import words
+from store.alert_kinds import KINDS, SEVERITIES
+from store.alert_life import Incident
+from store.alert_words import MOST_CASES, STATES, Message, Named, evidence, title
+
+MOST_LISTED = 15
+"""Alerts that a digest or a daily line names."""
+MOST_TEXTS = 3
+
+_ACTIONS = {
+    "suspected": "Suspicion",
+    "died": "Came to nothing",
+    "grew": "Fell further",
+    "reopened": "Fell further, open again",
+    "acknowledged": "Acknowledged",
+    "unmuted": "Still open",
+    "resolved": "Resolved",
+    "retracted": "Retracted",
+    "intended": "Intended",
+}
+
+
+class Fact(NamedTuple):
+    """A line of a message: what it is about, and values that may be links."""
+
+    label: str
+    values: tuple[Named, ...]
+
+
+def frozen(message: Message) -> dict[str, Any]:
+    """As JSON values, for the outbox."""
+    told = message._asdict()
+    for name in ("cases", "listed"):
+        told[name] = [named._asdict() for named in told[name]]
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in told.items()}
+
+
+def thawed(payload: Mapping[str, Any]) -> Message:
+    """What was frozen, be it by another release."""
+    known = {name: value for name, value in payload.items() if name in Message._fields}
+    told: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in known.items()
+    }
+    for name in ("cases", "listed"):
+        told[name] = tuple(Named(**named) for named in told.get(name, ()))
+    return Message(**told)
+
+
+# In words
+
+
+def headline(message: Message) -> str:
+    """ "High: mem0 got worse on golden"; of an update what has become of it, of a drill that it is one."""
+    lead = _ACTIONS.get(message.action, "")
+    if message.action == "opened":
+        lead = message.severity.capitalize()
+    told = f"{lead}: {message.title}" if lead else message.title
+    return f"DRILL, nothing is wrong: {told}" if message.drill else told
+
+
+def facts(message: Message) -> list[Fact]:
+    """What is known beside headline and evidence, the most telling first; nothing that is not known."""
+    told = [
+        ("Verdict", _plain(_verdict(message))),
+        ("Backend", _plain(message.backend)),
+        ("Suite", _plain(message.suite)),
+        ("Run", _linked(str(message.run_id or ""), message.urls.get("run", ""))),
+        ("Pass rate", _plain(_pass_rate(message.figures))),
+        ("Difference", _plain(message.difference)),
+        ("Trials", _plain(f"{message.figures['trials']:g}" if message.figures.get("trials") else "")),
+        ("First bad run", _plain(_day(message.since))),
+        ("Owner", _plain(message.owner)),
+        ("Reason", _plain(message.reason)),
+    ]
+    return [Fact(label, values) for label, values in told if values]
+
+
+def losses(message: Message) -> list[Fact]:
+    """How many were lost and gained, in which way, and which; the worst tags."""
+    return [Fact(label, values) for label, values in _losses(message) if values]
+
+
+def _losses(message: Message) -> list[tuple[str, tuple[Named, ...]]]:
+    lost, gained = (int(message.figures.get(name, 0)) for name in ("lost", "gained"))
+    how = ", ".join(f"{kind} {n}" for kind, n in message.failures.items())
+    more = (Named(f"{message.more_cases} more", message.urls.get("open", "")),) if message.more_cases else ()
+    return [
+        ("Lost", _plain((f"{lost} ({how})" if how else str(lost)) if lost or how else "")),
+        ("Gained", _plain(str(gained) if gained else "")),
+        ("Lost cases", (*message.cases, *more)),
+        ("Worst tags", tuple(Named(tag, "") for tag in message.tags)),
+    ]
+
+
+def causes(message: Message) -> list[Fact]:
+    """What may have done it, and what could not be seen."""
+    told = [
+        ("Suspects", tuple(Named(suspect, "") for suspect in message.suspects)),
+        ("Control", _plain(message.control)),
+        ("Blind spot", _plain(message.blind_spot)),
+        ("Texts", tuple(Named(text, "") for text in message.texts[:MOST_TEXTS])),
+    ]
+    return [Fact(label, values) for label, values in told if values]
+
+
+def reference(message: Message) -> str:
+    """By which a second copy is known as one, and an update finds its alert."""
+    return message.key
+
+
+def plain_text(message: Message) -> str:
+    """All of it as lines of text, for channels that know nothing else."""
+    told = [*facts(message), *losses(message), *causes(message)]
+    lines = [f"{fact.label}: {'; '.join(named.name for named in fact.values)}" for fact in told]
+    listed = [f"- {named.name}" for named in message.listed]
+    links = [f"{name.capitalize()}: {url}" for name, url in message.urls.items()]
+    return "\n".join([message.evidence, *listed, "", *lines, *links, "", reference(message)]).strip()
+
+
+def _verdict(message: Message) -> str:
+    if message.kind not in KINDS:
+        return ""
+    state = STATES.get(message.state, message.state)
+    return f"{KINDS[message.kind].words} ({message.severity}), {state.lower()}"
+
+
+def _pass_rate(figures: Mapping[str, float]) -> str:
+    if "old" not in figures or "new" not in figures:
+        return ""
+    return f"{words.amount('pass', figures['old'])} → {words.amount('pass', figures['new'])}"
+
+
+def _day(since: str) -> str:
+    return f"{datetime.fromisoformat(since):%Y-%m-%d %H:%M} UTC" if since else ""
+
+
+def _plain(text: str) -> tuple[Named, ...]:
+    return _linked(text, "")
+
+
+def _linked(text: str, url: str) -> tuple[Named, ...]:
+    return (Named(text, url),) if text else ()
+
+
+# Messages that are of no single step
+
+
+def digest(channel: str, rate: int, key: str, payloads: Sequence[Mapping[str, Any]]) -> Message:
+    """One message in the place of many that were too many for a channel; the worst are named, none twice."""
+    told = [thawed(payload) for payload in payloads]
+    newest = {one.alert_id or one.key: one for one in told}
+    order = sorted(newest.values(), key=lambda one: -SEVERITIES.index(one.severity))
+    by_severity = Counter(one.severity for one in newest.values())
+    counts = ", ".join(f"{by_severity[name]:,} {name}" for name in reversed(SEVERITIES) if by_severity[name])
+    n = words.count(len(told), "message")
+    return _collected(
+        key,
+        "digest",
+        f"{n} at once, of {words.count(len(newest), 'alert')}",
+        f"More than the {rate} an hour that channel {channel} takes: {counts}. Each stands on the dashboard.",
+        [Named(_listed(one.alert_id, headline(one)), one.urls.get("open", "")) for one in order],
+    )
+
+
+def daily(key: str, incidents: Iterable[tuple[Incident, str]]) -> Message:
+    """What is still open, once a day. `incidents`: each with the address of its page, '' without one."""
+    order = sorted(incidents, key=lambda one: -SEVERITIES.index(one[0].kind.severity))
+    names = [Named(_listed(one.id, f"{title(one)}. {evidence(one)}"), url) for one, url in order]
+    told = f"{words.count(len(order), 'alert')} still open"
+    return _collected(key, "daily", told, "Nobody has acknowledged them, and they have not passed.", names)
+
+
+def test(key: str, channel: str) -> Message:
+    """What `memtrend alerts test` sends."""
+    told = "Whoever reads this would have been told of an alert as well."
+    return _collected(key, "test", f"A test of channel {channel}: nothing is wrong", told, [])
+
+
+def _collected(key: str, action: str, title: str, evidence: str, listed: Sequence[Named]) -> Message:
+    shown = tuple(listed[:MOST_LISTED])
+    more = len(listed) - len(shown)
+    rest = (Named(f"and {more:,} more", ""),) if more else ()
+    return Message(key, action, None, action, "normal", "", title, evidence, listed=(*shown, *rest))
+
+
+def _listed(alert_id: int | None, told: str) -> str:
+    return f"Alert {alert_id}: {told}" if alert_id else told
+
+
+__all__ = [
+    "MOST_CASES",
+    "Fact",
+    "causes",
+    "daily",
+    "digest",
+    "facts",
+    "frozen",
+    "headline",
+    "losses",
+    "plain_text",
+    "reference",
+    "test",
+    "thawed",
+]
