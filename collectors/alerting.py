@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
+from collectors import routing
 from collectors.configured import confirm_after, suite_confirm
 from collectors.detection import detect, detect_in, detect_missed
+from collectors.proofs import detect_unproven
 from store import alert_words, logs, queries, writes
 from store.alert_life import Incident, Turned, unlooked, unmute
 from store.database import Database
@@ -24,7 +26,7 @@ NEVER = datetime.min.replace(tzinfo=UTC)
 
 def route(settings: Settings) -> writes.Route:
     """Who is told of what, as configured."""
-    return writes.nobody
+    return routing.route(settings.channels, settings.alerts)
 
 
 class Alerting:
@@ -58,6 +60,7 @@ class Alerting:
 
     def _ask_the_time(self, settings: Settings, now: datetime) -> None:
         detect_missed(self.db, settings, now, route(settings))
+        detect_unproven(self.db, settings, now, route(settings))
         unmute_over(self.db, now, route(settings))
         for owed in queries.owed_looks(self.db):
             self._ask_for_look(settings, owed, now)

@@ -329,7 +329,7 @@ class Collector:
         self._finish(request, run_ids, _unanswered(done))
 
     def _look_asked(self, request: RequestRow, run_id: int) -> None:
-        """One that a stop ends is taken by the next collector; one that cannot be taken the alert tells of."""
+        """One that a stop ends is for the next collector; of one that cannot be taken the alert tells."""
         row, allowed = queries.run(self.db, run_id), self.allowance()
         pair = Pair(row.suite, row.backend) if row else Pair("", "")
 

@@ -45,12 +45,20 @@ def detect_in(
     db: Database, settings: Settings, run_id: int, route: writes.Route = writes.nobody
 ) -> list[Turned]:
     """What one run that has ended makes of the alerts that stand; nothing where that was done before."""
+    found = seen_in(db, settings, run_id)
+    if found is None:
+        return writes.turn_alerts(db, lambda known: [], run_id=run_id)
+    return writes.turn_alerts(db, lambda known: advance(known, *found), route, run_id=run_id)
+
+
+def seen_in(db: Database, settings: Settings, run_id: int) -> tuple[list[Sighting], Facts] | None:
+    """What one run that has ended shows, and what is known beside it; None for one that alerts are not
+    for."""
     watched = _watched(db, run_id)
     if watched is None:
-        return writes.turn_alerts(db, lambda known: [], run_id=run_id)
+        return None
     seen = sightings(_closed(db, settings, watched))
-    facts = _facts(db, watched, seen)
-    return writes.turn_alerts(db, lambda known: advance(known, seen, facts), route, run_id=run_id)
+    return seen, _facts(db, watched, seen)
 
 
 def detect_missed(
@@ -69,11 +77,11 @@ def detect_missed(
 
 def _watched(db: Database, run_id: int) -> Watched | None:
     """None for what alerts are not for: controls, calibrations, gates, which hold a change that is not in
-    force yet, and runs of a part that says nothing of the whole."""
+    force yet, runs of a part that says nothing of the whole, and a suite of which nothing applies."""
     ended = queries.run(db, run_id)
     if ended is None or ended.control_of is not None or ended.trigger == queries.GATE:
         return None
-    if ended.subset not in ("", queries.CONFIRM):
+    if ended.subset not in ("", queries.CONFIRM) or (ended.status == "void" and ended.cases_done):
         return None
     about = ended if not ended.subset else queries.run(db, queries.looked_at(ended.trigger))
     if about is None or about.control_of is not None or about.trigger == queries.GATE:
@@ -85,7 +93,11 @@ def _closed(db: Database, settings: Settings, watched: Watched) -> ClosedRun:
     about, status = watched.about, watched.ended.status
     bars = suite_bars(settings, about.suite) if about.suite in settings.suites else {}
     before = queries.previous_run(db, about.id)
-    legs = [Leg(name, *counts) for name, counts in queries.census(db, about.id).items()]
+    broken = _broken(before, bars) if before else set()
+    if watched.ended is not about:
+        broken |= _broken(watched.ended, bars)
+    counted = queries.census(db, about.id)
+    legs = [Leg(name, *counts) for name, counts in counted.legs.items()]
     return ClosedRun(
         about.suite,
         about.backend,
@@ -93,8 +105,9 @@ def _closed(db: Database, settings: Settings, watched: Watched) -> ClosedRun:
         verdict=watched.verdict.content if watched.verdict else None,
         measured=_measured(about),
         bars=bars,
-        broken_before=frozenset(_broken(before, bars)) if before else frozenset(),
+        broken_before=frozenset(broken),
         legs=legs,
+        tolerance=counted.tolerance,
     )
 
 
@@ -113,7 +126,8 @@ def _broken(run: RunRow, bars: Mapping[str, float]) -> set[str]:
 def _facts(db: Database, watched: Watched, seen: Sequence[Sighting]) -> Facts:
     """Looked up only where something is wrong: most nights nothing is."""
     about, now = watched.about, datetime.now(UTC)
-    plain = Facts(now, about.id, owner=_owner(db, about))
+    again = watched.ended is not about
+    plain = Facts(now, about.id, again, owner=_owner(db, about))
     if all(one.standing == "clear" for one in seen):
         return plain
     cases = queries.run_cases(db, about.id, with_hits=False)
@@ -122,7 +136,7 @@ def _facts(db: Database, watched: Watched, seen: Sequence[Sighting]) -> Facts:
     return plain._replace(
         suspects=[_told(change) for change in suspects[:MOST_SUSPECTS]],
         suspect=_first(suspects),
-        shared=control.get("cause") == "shared",
+        shared=control.get("cause") == "shared" or bool(control.get("alike")),
         context=_context(watched, cases),
         last_good_run_id=last_good,
         tags={case.case: case.tags for case in cases},

@@ -88,7 +88,9 @@ def title(incident: Incident) -> str:
 
 def evidence(incident: Incident) -> str:
     """Why it is said, in a sentence, of its worst signal."""
-    return signal_evidence(lead(incident))
+    said = signal_evidence(lead(incident))
+    untaken = str(incident.context.get("untaken", ""))
+    return f"{said} It stays suspected: {untaken}." if untaken and incident.told_at is None else said
 
 
 def signal_evidence(signal: Signal) -> str:

@@ -18,7 +18,7 @@ STANDINGS: tuple[Standing, ...] = ("clear", "suspicion", "suspected", "sure")
 CRITICAL_TRIALS = 4
 """Trials after which a critical case that is lost is told at once: the first look and three fresh ones."""
 MOVES = {"recall_ms": "slower", "returned_tokens": "dearer"}
-"""Of the metrics that a verdict holds against the baseline, those whose rise is an alert, and of which kind."""
+"""Metrics that a verdict holds against the baseline and whose rise is an alert -> its kind."""
 OF_A_VERDICT = ("critical", "regression", "leak", "slower", "dearer", "improvement")
 """Kinds that hold a run against its baseline, so that a new baseline settles them."""
 

@@ -82,6 +82,14 @@ class Judged(NamedTuple):
     unjudged: int
 
 
+class Census(NamedTuple):
+    """`legs`: leg -> memories counted, and how many it should hold where that is known; `tolerance`: by how
+    much less is no news, as a share."""
+
+    legs: dict[str, tuple[int, int | None]]
+    tolerance: float
+
+
 class ProofRow(NamedTuple):
     """A drill and how long each part took, in seconds from its start."""
 
@@ -172,10 +180,22 @@ def open_signals(db: Database, kind: str) -> list[Signal]:
     return [signal for signal in standing if signal.key.kind == kind]
 
 
-def census(db: Database, run_id: int) -> dict[str, tuple[int, int | None]]:
-    """Leg -> memories counted in a run, and how many it should hold where that is known."""
+def census(db: Database, run_id: int) -> Census:
+    """Of a run of an index's suite; without legs for any other."""
     with db.read() as connection:
-        return censuses(connection, [run_id]).get(run_id, {})
+        legs = censuses(connection, [run_id]).get(run_id, {})
+        return Census(legs, _tolerance(connection, run_id) if legs else 0.0)
+
+
+def _tolerance(connection: Connection, run_id: int) -> float:
+    """As the suite's cases ask it."""
+    case, result = m.case.c, m.case_result.c
+    stories = sa.select(case.story).join(m.case_result, result.case_id == case.id)
+    for story in connection.execute(stories.where(result.run_id == run_id, result.status == "ok")).scalars():
+        for expectation in story["expectations"]:
+            if expectation["kind"] == "count":
+                return float(expectation.get("tolerance", 0.0))
+    return 0.0
 
 
 def alerts(
