@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from collectors.budget import Allowance, allowance
 from collectors.calibration import calibrate
+from collectors.drill import prove
 from collectors.owed import Owed
 from collectors.pairs import Asked, Done, How, Pair, came_to, run_pair, scheduled_pairs
 from collectors.plans import RunOutcome
@@ -33,6 +34,7 @@ from store.settings import Settings
 
 Run = Callable[[Pair, Asked, How], Done]
 """Runs a pair and notes what went wrong."""
+HOW: Mapping[str, How] = {"run": run_pair, "calibration": calibrate, "proof": prove}
 AT_WORK = "the last fire is still at work; let it fire less often, or give it less to do"
 SHORT_OF_MONEY = "the last fire still waits for the day's money"
 GONE = "the schedule is not in force any more"
@@ -170,7 +172,7 @@ class Fires:
         writes.hold_fire(self.db, *fire[:2], reason, self.leader, begun=begun)
 
     def _run_pairs(self, section: ScheduleSection, fire: DueRow) -> list[Done]:
-        how = calibrate if section.kind == "calibration" else run_pair
+        how = HOW[section.kind]
         asked, run_ids, ended = asked_of(section, fire), list[int](), list[Done]()
         begun = self._begun(fire, asked)
         for pair in scheduled_pairs(self.settings(), section):

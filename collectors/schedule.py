@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from itertools import takewhile
+from itertools import islice, pairwise, takewhile
 from zoneinfo import ZoneInfo
 
 from apscheduler.triggers.cron import CronTrigger
@@ -62,6 +62,12 @@ def upcoming(section: ScheduleSection, now: datetime, days: int = DAYS_AHEAD) ->
 def next_fire(section: ScheduleSection, now: datetime) -> datetime | None:
     """The first fire time after `now`; None for a disabled schedule."""
     return next(_fire_times(section, now), None) if section.enabled else None
+
+
+def longest_pause(section: ScheduleSection, now: datetime, fires: int = 9) -> timedelta | None:
+    """Between two of the next fires; None where there are not two. On workdays alone, it is a weekend."""
+    times = islice(_fire_times(section, now), fires)
+    return max((after - before for before, after in pairwise(times)), default=None)
 
 
 def _fire_times(section: ScheduleSection, now: datetime) -> Iterator[datetime]:

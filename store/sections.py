@@ -175,9 +175,9 @@ class SubsetSection(Section):
 class ScheduleSection(Section):
     """When which suites run on which backends; `*` is all of them. Times are `cron`, on the clock of
     `timezone`, or a multiple of `every` since 1970 in UTC. `kind` calibration: each runs twice in a row, and
-    is compared with itself; proof: a drill on each proves that somebody would be told. `subset`: cases drawn anew for each fire. A fire begins up to `jitter` late,
-    and never later than `window` after its time; `catch_up`: whether one that found no collector is made up
-    for."""
+    is compared with itself; proof: a drill on each proves that somebody would be told. `subset`: cases drawn
+    anew for each fire. A fire begins up to `jitter` late, and never later than `window` after its time;
+    `catch_up`: whether one that found no collector is made up for."""
 
     cron: str | None = None
     every: Duration | None = None
@@ -303,7 +303,7 @@ class LogSection(Section):
 
 
 class ChannelSection(Section):
-    """Where alerts are told. `url` of slack and webhook, `urls` of apprise; `secret` signs a webhook's
+    """Where alerts are told. `url` (of apprise, several with blanks between them); `secret` signs a webhook's
     messages. It hears of alerts of these `owners`, `tags` and `kinds` (none named: of all) from `severity`
     up; of `suspicions` too, of `drills` too, and with memory texts only where it may `include_text`. Beyond
     `rate` messages an hour the rest comes as one digest, critical alerts apart; `budget` is the number of

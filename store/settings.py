@@ -253,6 +253,8 @@ def _remember_secrets(settings: Settings) -> None:
     remember_secrets(settings.database.url.get_secret_value())
     if settings.api.token:
         remember_secret(settings.api.token.get_secret_value())
+    if settings.alerts.dead_man_url:
+        remember_secret(settings.alerts.dead_man_url.get_secret_value())
 
 
 def public(settings: Settings) -> dict[str, Any]:

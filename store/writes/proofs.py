@@ -11,10 +11,10 @@ DIED = "the process that ran it ended before the drill did"
 
 
 def begin_proof(db: Database, suite: str, backend: str, fault: str, channel: str) -> int:
-    """Say that a drill begins; what an earlier one on this backend did not come to say is said for it. Only
-    for who holds the backend's lease."""
+    """Say that a drill begins; what an earlier one did not come to say is said for it. One runs at a
+    time."""
     with db.write() as connection:
-        left = m.proof.update().where(m.proof.c.finished_at.is_(None), m.proof.c.backend == backend)
+        left = m.proof.update().where(m.proof.c.finished_at.is_(None))
         connection.execute(left.values(finished_at=now(), error=DIED))
         row = {"suite": suite, "backend": backend, "fault": fault, "channel": channel}
         return insert(connection, m.proof, started_at=now(), **row)
@@ -35,3 +35,9 @@ def finish_proof(
     with db.write() as connection:
         connection.execute(m.proof.update().where(m.proof.c.id == proof_id).values(**values, **told))
         changed(connection)
+
+
+def call_off_proof(db: Database, proof_id: int) -> None:
+    """A drill that was stopped on purpose neither passed nor failed."""
+    with db.write() as connection:
+        connection.execute(m.proof.delete().where(m.proof.c.id == proof_id))

@@ -1,0 +1,70 @@
+"""Whether the alarm is proven: drills by their schedules, and what is said when one fails or none comes.
+
+A drill that failed, and one that is late, are alerts like others, told through all channels that hear of
+their kind. The record says so, whoever ran the drill, and whoever was killed over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from itertools import takewhile
+
+from collectors.schedule import longest_pause
+from store import queries, writes
+from store.alert_life import Facts, Turned, advance
+from store.database import Database
+from store.queries import ProofRow
+from store.settings import Settings
+from store.sightings import Sighting, proof
+
+PERIODS = 2
+"""After so many periods of its schedule without a drill that arrived, the proof is late."""
+LONGEST = timedelta(minutes=15)
+"""A drill takes seconds; one that began before that and has not ended was killed, or hangs."""
+
+
+def detect_unproven(
+    db: Database, settings: Settings, now: datetime, told: writes.Route = writes.nobody
+) -> list[Turned]:
+    """A proof that failed or is late, or is good again. Nothing is written while nothing changes."""
+    rows = queries.proofs(db)
+    if rows and _under_way(rows[0], now):
+        return []
+    seen = _seen(db, settings, now, rows)
+    standing = [(one.depth, one.content.get("reason")) for one in queries.open_signals(db, "proof")]
+    if standing == ([] if seen.standing == "clear" else [(seen.depth, seen.content["reason"])]):
+        return []
+    return writes.turn_alerts(db, lambda known: advance(known, [seen], Facts(now)), told)
+
+
+def _under_way(row: ProofRow, now: datetime) -> bool:
+    return row.finished_at is None and now - row.started_at <= LONGEST
+
+
+def _seen(db: Database, settings: Settings, now: datetime, rows: Sequence[ProofRow]) -> Sighting:
+    failed = list(takewhile(lambda row: not row.passed, rows))
+    if failed:
+        return proof(_of_the_failed(failed[0]), len(failed))
+    return proof(_late(db, settings, now, rows))
+
+
+def _of_the_failed(row: ProofRow) -> str:
+    why = row.error or f"it did not end within {LONGEST.total_seconds() / 60:.0f} minutes"
+    return f"The drill of {row.started_at:%Y-%m-%d %H:%M} UTC failed: {why}."
+
+
+def _late(db: Database, settings: Settings, now: datetime, passed: Sequence[ProofRow]) -> str:
+    """Of the first schedule of drills that is late, "" where none is."""
+    for name, section in settings.schedules.items():
+        pause = longest_pause(section, now) if section.kind == "proof" and section.enabled else None
+        since = passed[0].started_at if passed else _first_fire(db, name, now)
+        if pause and since and now - since > (PERIODS if passed else PERIODS - 1) * pause:
+            return f"No drill has arrived since {since:%Y-%m-%d %H:%M} UTC, by schedule {name}."
+    return ""
+
+
+def _first_fire(db: Database, schedule: str, now: datetime) -> datetime | None:
+    """When it should have fired first, as far as the record knows."""
+    rows = queries.schedule_calendar(db, datetime.min.replace(tzinfo=now.tzinfo), now)
+    return min((row.scheduled_for for row in rows if row.schedule == schedule), default=None)
