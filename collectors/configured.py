@@ -18,6 +18,9 @@ from store.database import Database
 from store.sections import BackendSection, ConfirmSection, time_of
 from store.settings import Settings, SettingsError, check_names, load_settings, public
 
+DRILLED = frozenset({"keyword", "dense", "hybrid"})
+"""Types that a drill may be held on."""
+
 
 def configured(path: Path | None = None) -> Settings:
     """The settings in force, every name in them known; adapters are found beside their file from now on.
@@ -31,6 +34,7 @@ def configured(path: Path | None = None) -> Settings:
         in_process=IN_PROCESS,
     )
     _refuse_shared_controls(settings)
+    _refuse_drills_elsewhere(settings)
     _find_adapters_beside(settings.source)
     return settings
 
@@ -50,6 +54,29 @@ def _refuse_shared_controls(settings: Settings) -> None:
     ]
     if shared:
         raise SettingsError("\n".join(shared))
+
+
+def _refuse_drills_elsewhere(settings: Settings) -> None:
+    wrong = [
+        f"{settings.source}: schedules.{name}.backends: {problem}"
+        for name, section in settings.schedules.items()
+        if section.kind == "proof"
+        for problem in (undrillable(settings, backend) for backend in section.backends)
+        if problem
+    ]
+    if wrong:
+        raise SettingsError("\n".join(wrong))
+
+
+def undrillable(settings: Settings, backend: str) -> str | None:
+    """Why no drill is held on a backend, None where one may be: a fault is put into nothing but what lives
+    in our own process, so that no drill comes near a store of the team's. Raises KeyError for an unknown
+    one."""
+    if settings.backends[backend].type in DRILLED:
+        return None
+    known = [name for name, section in settings.backends.items() if section.type in DRILLED]
+    of_these = f"one of {', '.join(known)}" if known else f"one of type {', '.join(sorted(DRILLED))}"
+    return f"a drill is held on a backend of ours alone; name {of_these}, not {backend}"
 
 
 def _shared_by_control(settings: Settings, name: str) -> Iterator[str]:

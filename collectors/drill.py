@@ -151,6 +151,8 @@ class Drill:
     def _plan(self, store: Path) -> RunPlan:
         """No store, no money, no control and no name of the team's."""
         planned = plan(self.settings, *self.pair, trigger="drill")
+        if planned.suite.standing:
+            raise Unproven(f"suite {self.pair.suite} reads a standing index, into which no fault is put")
         backend = replace(planned.backend, name=NAME, directory=store)
         limits = RunLimits(planned.limits.timeout_s, max_diagnoses=planned.limits.max_diagnoses)
         return replace(planned, backend=backend, control=None, limits=limits)
@@ -219,7 +221,8 @@ class Drill:
         give_up = self.clock() + self.patience_s
         while True:
             sent = queries.deliveries(self.db, alert_id=alert_id)
-            waiting = [one for one in sent if one.state in ("queued", "claimed")]
+            off = queries.disabled_channels(self.db)
+            waiting = [one for one in sent if one.state in ("queued", "claimed") and one.channel not in off]
             if not waiting or self.clock() > give_up or self.stop.wait(POLL_S):
                 return self._refuse_undelivered(sent)
 

@@ -29,11 +29,14 @@ def finish_proof(
     delivered_s: float | None,
     error: str | None,
 ) -> None:
-    """The receipt: seconds from the drill's start, None for what it did not come to, and then why."""
+    """The receipt: seconds from the drill's start, None for what it did not come to, and then why. What has
+    not arrived by now is not sent any more."""
     values = {"detected_s": detected_s, "confirmed_s": confirmed_s, "delivered_s": delivered_s}
     told = {"alert_id": alert_id, "finished_at": now(), "error": redacted(error) if error else None}
     with db.write() as connection:
         connection.execute(m.proof.update().where(m.proof.c.id == proof_id).values(**values, **told))
+        late = m.delivery.update().where(m.delivery.c.kind == "drill", m.delivery.c.state == "queued")
+        connection.execute(late.values(state="dropped"))
         changed(connection)
 
 
