@@ -295,11 +295,14 @@ def _seen_again(incident: Incident, sighting: Sighting, facts: Facts) -> Inciden
 
 
 def _told(signal: Signal, sighting: Sighting, facts: Facts) -> Signal:
+    """What is less sure than before says that it stands, and no more: how deep it is now, its own looks must
+    show."""
     if sighting.standing == "clear":
         return _cleared(signal, sighting, facts)
-    standing = max(signal.standing, sighting.standing, key=STANDINGS.index)
+    if STANDINGS.index(sighting.standing) < STANDINGS.index(signal.standing):
+        return signal._replace(good=0, run_id=facts.run_id)
     return signal._replace(
-        standing=standing,
+        standing=sighting.standing,
         depth=sighting.depth,
         good=0,
         run_id=facts.run_id,
@@ -309,18 +312,18 @@ def _told(signal: Signal, sighting: Sighting, facts: Facts) -> Signal:
 
 
 def _cleared(signal: Signal, sighting: Sighting, facts: Facts) -> Signal:
-    """A suspicion is over at once, and so is what a later look at the same run takes back, or a leak whose
-    evidence faded while the level stayed; what was sure takes its number of good runs."""
+    """A suspicion is over at once, and so is what a look takes back at the only run that showed it, or a leak
+    whose evidence faded while the level stayed; what was sure takes its number of good runs."""
     if _taken_back(signal, sighting, facts):
         return signal._replace(good=0, closed=True)
-    if facts.again:
+    if facts.again and signal.run_id != facts.run_id:  # its own sighting was counted
         return signal
     good = signal.good + 1
     return signal._replace(good=good, closed=signal.standing != "sure" or good >= KINDS[signal.key.kind].good)
 
 
 def _taken_back(signal: Signal, sighting: Sighting, facts: Facts) -> bool:
-    if facts.run_id is not None and signal.run_id == facts.run_id:
+    if facts.run_id is not None and signal.first_run_id == signal.run_id == facts.run_id:
         return True
     leak, now = signal.content.get("leak"), sighting.content.get("now")
     return bool(signal.key.kind == "leak" and leak and now is not None and not is_back(leak, now))

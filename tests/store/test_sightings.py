@@ -107,9 +107,7 @@ def test_what_the_change_test_sees_is_no_leak_as_well() -> None:
     assert standing("leak", verdict=told, measured=PASS) is None
 
 
-@pytest.mark.parametrize(
-    ("metric", "kind"), [("recall_ms", "slower"), ("returned_tokens", "dearer")]
-)
+@pytest.mark.parametrize(("metric", "kind"), [("recall_ms", "slower"), ("returned_tokens", "dearer")])
 def test_slower_and_dearer(metric: str, kind: str) -> None:
     """As sure as the looks at that metric; what got quicker or cheaper is clear."""
     for stage, expected in (("suspicion", "suspicion"), ("suspected", "suspected"), ("confirmed", "sure")):
