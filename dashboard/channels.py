@@ -19,6 +19,7 @@ SPAN = timedelta(days=90)
 """Over which budgets and precision are reckoned."""
 NOBODY = Judged(0, 0, 0)
 DELIVERY_COLOURS = {"failed": "red", "queued": "blue", "claimed": "blue", "dropped": "orange", "sent": ""}
+PROOF_COLOURS = {"failed": "red", "under way": "blue", "arrived": ""}
 CONFIGURE = '[channels.team]\ntype = "slack"\nurl_file = "/run/secrets/slack-url"'
 
 
@@ -165,7 +166,7 @@ def proofs(most: int = 10) -> None:
         pd.DataFrame([_proof(row) for row in rows]), "proofs",
         {
             "at": health_tables.moment_column("Begun"),
-            "result": health_tables.badges("Result", {"failed": "red", "under way": "blue", "arrived": ""}, 84),
+            "result": health_tables.badges("Result", PROOF_COLOURS, 84),
             "detected": column.TextColumn("Detected", width=76),
             "confirmed": column.TextColumn("Confirmed", width=76),
             "delivered": column.TextColumn("Delivered", width=76),

@@ -99,13 +99,13 @@ def trend(lines: Sequence[Line], metric: str, window: Window, extras: Extras) ->
     lines, strip = _banded(lines), strips.height(extras.broken)
     layout = stacked([MAIN, TICKS if extras.changes else 0, strip])
     figure = new_figure(window, layout.height)
-    axis = axes.axis(metric, _drawn(lines, metric))
+    axis = axes.axis(metric, shown_values(lines, metric))
     add_axis(figure, 1, layout.domains[0], axis, window.theme)
     for line in sorted(lines, key=lambda line: line.bold):
-        _add_line(figure, line, metric, window, 1)
+        add_line(figure, line, metric, window, 1)
         _add_end_marker(figure, line, metric, window)
     for line in lines:
-        _add_verdicts(figure, line, metric, window, 1)
+        add_verdicts(figure, line, metric, window, 1)
     _add_floors(figure, metric, extras.floors, axis, window)
     _add_end_labels(figure, lines, metric, axis, layout, window.theme)
     if extras.changes:
@@ -124,14 +124,14 @@ def each(lines: Sequence[Line], metric: str, window: Window, marks: Sequence[Tic
     panels = [[line, *filter(None, [controls.get(line.name)])] for line in own]
     layout, spans = (
         stacked([PANEL] * len(panels)),
-        axes.same_span(metric, [_drawn(p, metric) for p in panels]),
+        axes.same_span(metric, [shown_values(p, metric) for p in panels]),
     )
     figure = new_figure(window, layout.height)
     for number, (drawn, axis) in enumerate(zip(panels, spans, strict=True), start=1):
         add_axis(figure, number, layout.domains[number - 1], axis, window.theme)
         for line in reversed(drawn):
-            _add_line(figure, line, metric, window, number)
-        _add_verdicts(figure, drawn[0], metric, window, number)
+            add_line(figure, line, metric, window, number)
+        add_verdicts(figure, drawn[0], metric, window, number)
         _add_panel_label(figure, drawn, metric, layout.domains[number - 1], window.theme)
     add_marks(figure, marks, _times(own), window)
     return figure
@@ -140,10 +140,10 @@ def each(lines: Sequence[Line], metric: str, window: Window, marks: Sequence[Tic
 def panel(lines: Sequence[Line], metric: str, window: Window, marks: Sequence[Tick]) -> go.Figure:
     """A small multiple: thin lines with their markers at the end."""
     figure = new_figure(window, SMALL, right=14, top=6, bottom=22)
-    axis = axes.axis(metric, _drawn(lines, metric))
+    axis = axes.axis(metric, shown_values(lines, metric))
     add_axis(figure, 1, (0.0, 1.0), axis._replace(**_every_other(axis)), window.theme)
     for line in lines:
-        _add_line(figure, line._replace(bold=False), metric, window, 1)
+        add_line(figure, line._replace(bold=False), metric, window, 1)
         _add_end_marker(figure, line, metric, window)
     for mark in marks:
         add_mark_line(figure, between(mark.at, _times(lines)), window)
@@ -230,7 +230,7 @@ def banded(lines: Sequence[Line]) -> bool:
     return len(own) <= MOST_BANDS or all(len(line.points) <= FEW for line in own)
 
 
-def _drawn(lines: Sequence[Line], metric: str) -> list[float]:
+def shown_values(lines: Sequence[Line], metric: str) -> list[float]:
     """Every value that must fit on the axis: means, and the intervals that are shown."""
     values = [point.mean for line in lines for point in line.points]
     bounds = [
@@ -243,7 +243,7 @@ def _times(lines: Sequence[Line]) -> list[datetime]:
     return sorted({point.started_at for line in lines for point in line.points})
 
 
-def _add_line(figure: go.Figure, line: Line, metric: str, window: Window, number: int) -> None:
+def add_line(figure: go.Figure, line: Line, metric: str, window: Window, number: int) -> None:
     if not line.points:
         return
     pieces = [line.points[piece] for piece in axes.segments([point.started_at for point in line.points])]
@@ -338,7 +338,7 @@ def _add_end_marker(figure: go.Figure, line: Line, metric: str, window: Window) 
     )  # fmt: skip
 
 
-def _add_verdicts(figure: go.Figure, line: Line, metric: str, window: Window, number: int) -> None:
+def add_verdicts(figure: go.Figure, line: Line, metric: str, window: Window, number: int) -> None:
     """Levels between changes, and rings where a verdict turned, above all lines."""
     if line.levels:
         figure.add_trace(_levels(line, metric, window, number))

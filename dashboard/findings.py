@@ -164,14 +164,15 @@ def _how_much(run: RunRow, content: Mapping[str, Any]) -> None:
     found = content["difference"]
     better = verdicts.kind(content) == "better" or bool(found and found["new"] > found["old"])
     st.markdown(f"How much{',' if better else ' worse'} for questions like these?")
-    _difference(content)
+    difference(content)
     for names, which in (("lost", "Lost"), ("gained", "Gained")):
         _cases(run, content[names], which)
     if verdicts.kind(content) not in (None, "unchanged", "provisional"):
         _suspects(run)
 
 
-def _difference(content: Mapping[str, Any]) -> None:
+def difference(content: Mapping[str, Any]) -> None:
+    """How far the pass rate moved, with its interval."""
     found = content["difference"]
     if found is None:
         st.markdown(f"**No answer**: {plain(content['reason'] or 'nothing could be compared')}.")

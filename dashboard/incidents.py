@@ -136,12 +136,16 @@ def chart(one: AlertRow) -> None:
         return
     dots = [Dot(point.started_at, point.mean, point.low, point.high) for point in points]
     widths = [dot.high - dot.low for dot in dots if dot.high is not None and dot.low is not None]
-    mark = next((dot.at for dot, p in zip(dots, points, strict=True) if p.run_id == signal.first_run_id), None)
+    mark = next(
+        (dot.at for dot, p in zip(dots, points, strict=True) if p.run_id == signal.first_run_id), None
+    )
     frame = Frame(dots[0].at, dots[-1].at, sparkline.span(widths), SPARK, mark)
     style = parts.styles().get(signal.key.backend)
     if style:
         image = sparkline.sparkline(dots, style, parts.theme(), frame)
-        st.image(image, width="stretch", alt=f"{signal.key.backend} on {signal.key.suite} over {len(dots)} runs")
+        st.image(
+            image, width="stretch", alt=f"{signal.key.backend} on {signal.key.suite} over {len(dots)} runs"
+        )
 
 
 def metric_of(signal: Signal) -> str:

@@ -53,8 +53,8 @@ def _quiet(suspicions: int, closed: int) -> str:
 
 
 def alert_title(incident: Incident) -> str:
-    """What is wrong and where, and what came with it if something is suspected: "mem0 on golden got worse when
-    mem0ai went from 2.0.0 to 2.0.20"."""
+    """What is wrong and where, and what is suspected: "mem0 on golden got worse when mem0ai went from 2.0.0
+    to 2.0.20"."""
     said = alert_words.title(incident)
     first = next((one for one in incident.suspects if not one["moved_before"]), None)
     if first is None or incident.kind.name in _UNCAUSED:
@@ -147,7 +147,9 @@ def precision(found: Judged) -> str:
     if not n:
         return f"No alarm was judged real or noise; {left}" if left else "No alarm yet to be judged"
     bounds = wilson(found.real, n)
-    told = f"{found.real} of {n} judged alarms were real ({words.interval('pass', bounds.low, bounds.high)} %)"
+    told = (
+        f"{found.real} of {n} judged alarms were real ({words.interval('pass', bounds.low, bounds.high)} %)"
+    )
     return "; ".join(filter(None, [told, left]))
 
 

@@ -1,4 +1,4 @@
-"""What must I do? What is wrong and who has it, what is over, how often the alarms were right, who was told."""
+"""What must I do? What is wrong and who has it, what is over, whether the alarms are right, who was told."""
 
 from __future__ import annotations
 
@@ -123,7 +123,9 @@ def _suspicions(rows: Sequence[AlertRow]) -> None:
     if not rows:
         return
     _table("Suspicions, not told", rows, "suspicions")
-    st.caption("A later look bears a suspicion out or not. Only channels with `suspicions = true` hear of it.")
+    st.caption(
+        "A later look bears a suspicion out or not. Only channels with `suspicions = true` hear of it."
+    )
 
 
 def _closed(rows: Sequence[AlertRow]) -> None:
