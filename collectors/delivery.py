@@ -159,8 +159,8 @@ class Sender:
         if claim.attempts > self._pace.attempts:
             raise Refused("whoever sent it died of it each time", permanent=True)
         message = messages.thawed(claim.payload)
-        if not section.include_text:
-            message = message._replace(texts=())
+        if section.include_text:
+            message = message._replace(texts=_texts(self._db, message))
         if claim.channel not in self._open:
             self._open[claim.channel] = self._opener(claim.channel, section, self._pace.timeout_s)
         return _sent(self._open[claim.channel], message)
@@ -178,6 +178,15 @@ class Sender:
             rest = max(min(wait, self._pace.rest_s), min(refused.retry_after, writes.LONGEST_WAIT_S))
             self._rests[claim.channel] = time.monotonic() + rest
         LOG.warning("a message was not taken", key=claim.key, why=told, attempt=claim.attempts)
+
+
+def _texts(db: Database, message: Message) -> tuple[str, ...]:
+    """What the lost cases that a message names ask, and what came back first. The outbox keeps none of it."""
+    names = {one.name for one in message.cases}
+    if not names or message.run_id is None:
+        return ()
+    cases = [case for case in queries.run_cases(db, message.run_id) if case.case in names]
+    return tuple(f"{case.case}: {case.query} → {case.first_hit or 'nothing'}" for case in cases)
 
 
 def _sent(channel: Channel, message: Message) -> int | None:

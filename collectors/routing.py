@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 
 from collectors import message as messages
@@ -18,15 +18,9 @@ FOLLOWING = frozenset({"died", "acknowledged", "resolved", "retracted", "intende
 """Steps that a channel hears that heard of the alert before."""
 
 Sections = Mapping[str, ChannelSection]
-Texts = Callable[[Incident], Sequence[str]]
-"""The memory texts of an alert's lost cases. It is asked for channels with `include_text` alone."""
 
 
-def no_texts(incident: Incident) -> Sequence[str]:
-    return ()
-
-
-def route(sections: Sections, alerts: AlertsSection, texts: Texts = no_texts) -> Route:
+def route(sections: Sections, alerts: AlertsSection) -> Route:
     """Who is told of a step. Muted alerts are not told, drills only to channels for drills, suspicions only
     to channels that ask for them. What ends is told where it was told that it began: `NewDelivery.follows`,
     since the record alone knows where that was."""
@@ -37,8 +31,7 @@ def route(sections: Sections, alerts: AlertsSection, texts: Texts = no_texts) ->
         for name, section in sections.items():
             follows = _follows(section, incident, step)
             if follows is not None:
-                told = texts(incident) if section.include_text else ()
-                yield _delivery(name, alerts.base_url, incident, step, step_id, follows, told)
+                yield _delivery(name, alerts.base_url, incident, step, step_id, follows)
 
     return routed
 
@@ -72,16 +65,11 @@ def asks_for(section: ChannelSection, incident: Incident) -> bool:
 
 
 def _delivery(
-    name: str,
-    base_url: str,
-    incident: Incident,
-    step: Step,
-    step_id: int,
-    follows: bool,
-    texts: Sequence[str],
+    name: str, base_url: str, incident: Incident, step: Step, step_id: int, follows: bool
 ) -> NewDelivery:
+    """No text of a memory: the sender adds those, where the channel may have them."""
     key = f"alert {incident.id} step {step_id} channel {name}"
-    told = message(incident, step, key, base_url)._replace(texts=tuple(texts))
+    told = message(incident, step, key, base_url)
     urgent = incident.drill or incident.kind.severity == "critical"
     kind = "drill" if incident.drill else "alert" if step.action in {*TOLD, "suspected"} else "update"
     return NewDelivery(key, name, kind, messages.frozen(told), urgent, follows)

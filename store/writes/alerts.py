@@ -219,7 +219,8 @@ def queue_delivery(
         queued_at=now(),
         due=NOW,
     )
-    return connection.execute(row.on_conflict_do_nothing(index_elements=["key"])).rowcount == 1
+    new = row.on_conflict_do_nothing(index_elements=["key"]).returning(m.delivery.c.id)
+    return connection.execute(new).scalar() is not None
 
 
 def _heard_of(connection: Connection, alert_id: int | None, channel: str) -> bool:
