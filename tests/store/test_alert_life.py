@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from store.alert_kinds import KINDS
 from store.alert_life import (
-    STANDING_STATES,
-    Facts,
     Incident,
     NotPossible,
-    Turned,
     acknowledge,
-    advance,
     close,
     judge,
     mute,
@@ -26,51 +18,8 @@ from store.alert_life import (
     unlooked,
     unmute,
 )
-from store.sightings import STANDINGS, Key, Sighting, Standing
-
-START = datetime(2026, 3, 1, 3, tzinfo=UTC)
-REGRESSION = Key("regression", "golden", "mem0")
-
-
-def sighting(standing: Standing, key: Key = REGRESSION, depth: float = 0.1, **more: Any) -> Sighting:
-    return Sighting(key, standing, depth, **more)
-
-
-class History:
-    """Alerts as the record would keep them, and every step that was ever made, with its night."""
-
-    def __init__(self) -> None:
-        self.alerts: list[Incident] = []
-        self.steps: list[tuple[int, str]] = []
-        self.night = self.others = 0
-
-    def sees(
-        self, *seen: Sighting, night: int | None = None, beside: bool = False, **facts: Any
-    ) -> list[str]:
-        """The run of the next night, or another one `beside` it; of an earlier `night` it is a look at that.
-        Returns the steps."""
-        again = night is not None
-        self.night += not (again or beside)
-        self.others += beside
-        run = night or (1000 + self.others if beside else self.night)
-        standing = [one for one in self.alerts if one.state in STANDING_STATES]
-        at = START + timedelta(days=self.night)
-        return self.keep(advance(standing, seen, Facts(at, run, again, **facts)))
-
-    def keep(self, turned: Iterable[Turned]) -> list[str]:
-        made = []
-        for incident, steps in turned:
-            if incident.id is None:
-                incident = incident._replace(id=len(self.alerts) + 1)
-                self.alerts.append(incident)
-            self.alerts[incident.id - 1] = incident  # type: ignore[operator]
-            made += [step.action for step in steps]
-        self.steps += [(self.night, action) for action in made]
-        return made
-
-    @property
-    def states(self) -> list[str]:
-        return [one.state for one in self.alerts]
+from store.sightings import Key, Standing
+from tests.store.alert_history import LEAK, LEAKED, START, History, sighting
 
 
 @pytest.fixture
@@ -120,7 +69,7 @@ def test_an_alarm_that_a_look_takes_back_is_retracted(history: History) -> None:
 
 
 def test_a_suspicion_of_the_next_night_does_not_make_it_less(history: History) -> None:
-    """What was suspected in two looks stays so while the next night waits for its own; a good night ends it."""
+    """What was suspected in two looks stays so while the next night waits for its looks; a good one ends it."""
     history.sees(sighting("suspected"))
     assert history.sees(sighting("suspicion")) == []
     assert history.states == ["suspected"]
@@ -184,10 +133,6 @@ def test_a_good_night_that_began_as_a_suspicion(opened: History) -> None:
     assert opened.sees(sighting("clear"), night=2) == []
     assert opened.states == ["open"]
     assert opened.sees(sighting("clear")) == ["resolved"]
-
-
-LEAK = Key("leak", "golden", "mem0")
-LEAKED = {"leak": {"before": 0.9, "after": 0.8}}
 
 
 def test_a_leak_whose_evidence_fades_is_retracted(history: History) -> None:
@@ -421,87 +366,3 @@ def test_a_look_that_is_not_taken(history: History) -> None:
     assert (one(history).state, one(history).context["untaken"]) == ("suspected", "it would cost $9")
     history.sees(sighting("suspected"), context={"cases": 40})
     assert "untaken" not in one(history).context
-
-
-# Whatever happens
-
-KEYS = st.builds(
-    Key,
-    st.sampled_from(sorted(KINDS)),
-    st.sampled_from(["golden", "own"]),
-    st.sampled_from(["mem0", "zep"]),
-    st.sampled_from(["", "pass"]),
-)
-SIGHTINGS = st.builds(
-    Sighting, KEYS, st.sampled_from(STANDINGS), st.sampled_from([0.0, 0.1, 0.13, 0.5]),
-    content=st.just(LEAKED | {"now": 0.81}),
-)  # fmt: skip
-NIGHTS = st.lists(
-    st.tuples(
-        st.lists(SIGHTINGS, max_size=5, unique_by=lambda seen: seen.key),
-        st.booleans(),
-        st.sampled_from(["", "x"]),
-    ),
-    max_size=7,
-)
-ACTS: Sequence[Callable[[Incident], Turned]] = (
-    lambda it: acknowledge(it, "ann"),
-    lambda it: close(it, "resolved", "ann", "why"),
-    lambda it: close(it, "intended", "ann", "why"),
-    lambda it: mute(it, START + timedelta(days=99), START, "ann"),
-    lambda it: judge(it, "real", "ann"),
-)
-MOVES = {
-    "suspicion": {"suspicion", "suspected", "open", "died", "resolved", "intended"},
-    "suspected": {"suspected", "suspicion", "open", "died", "resolved", "intended"},
-    "open": {"open", "acknowledged", "resolved", "retracted", "intended"},
-    "acknowledged": {"acknowledged", "open", "resolved", "retracted", "intended"},
-}
-
-
-def played(nights: Any, *, reverse: bool = False) -> History:
-    history = History()
-    for seen, shared, suspect in nights:
-        history.sees(*(reversed(seen) if reverse else seen), shared=shared, suspect=suspect)
-    return history
-
-
-@settings(max_examples=60, deadline=None)
-@given(NIGHTS)
-def test_the_order_of_sightings_changes_nothing(nights: Any) -> None:
-    """However the sightings of a run come, they come to the same alerts and the same steps."""
-    forward, backward = played(nights), played(nights, reverse=True)
-    assert forward.alerts == backward.alerts
-    assert forward.steps == backward.steps
-
-
-@settings(max_examples=60, deadline=None)
-@given(NIGHTS, st.lists(st.tuples(st.integers(0, 6), st.integers(0, len(ACTS) - 1)), max_size=4))
-def test_no_state_is_left_by_an_impossible_move(nights: Any, acts: Any) -> None:
-    """Whatever runs show and people do: states follow each other as they may, what is over has nothing open
-    and never turns again, and of a series and kind one signal at most is open."""
-    history, before = History(), dict[int, Incident]()
-    for number, (seen, shared, suspect) in enumerate(nights):
-        history.sees(*seen, shared=shared, suspect=suspect)
-        for _, act in [it for it in acts if it[0] == number and history.alerts]:
-            try:
-                history.keep([ACTS[act](history.alerts[-1])])
-            except NotPossible:
-                pass
-            check(history, before)
-        check(history, before)
-
-
-def check(history: History, before: dict[int, Incident]) -> None:
-    open_keys = [signal.key for it in history.alerts for signal in it.standing]
-    assert len(open_keys) == len(set(open_keys))
-    for it in history.alerts:
-        assert it.id is not None
-        assert bool(it.standing) == (it.state in STANDING_STATES)
-        assert (it.told_at is not None) or it.state not in ("open", "acknowledged", "retracted")
-        was = before.get(it.id)
-        if was is not None and was.state not in STANDING_STATES:
-            assert it._replace(judged=None) == was._replace(judged=None)
-        elif was is not None:
-            assert it.state in MOVES[was.state]
-        before[it.id] = it
