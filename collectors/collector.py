@@ -21,6 +21,7 @@ from collectors import envs, policy
 from collectors.alerting import Alerting
 from collectors.budget import Allowance, allowance
 from collectors.configured import load_suite, register_all, suite_names, suite_owner
+from collectors.dead_man import DeadMan
 from collectors.ending import for_log, running_long
 from collectors.fires import Fires
 from collectors.lint.noting import note
@@ -143,6 +144,7 @@ class Collector:
             db, leader, self.worker, lambda: self.settings, self.stop.is_set, self._run_scheduled
         )
         self.alerting = Alerting(db, leader)
+        self.dead_man = DeadMan(db)
         self._waiting = Waiting[int](self.allowance)  # ids of requests
         self._first_waiting = Waiting[Pair](self.allowance)
         self._run_stop = threading.Event()
@@ -165,6 +167,7 @@ class Collector:
             try:
                 self._tick()
                 self._accepted()
+                self.dead_man.tick(self.settings.alerts.dead_man_url)
             except RecordReplaced:  # all that this one knows is of another record
                 raise
             except StoreError as error:  # the disk is full or the file locked: it may not be for ever
@@ -210,6 +213,7 @@ class Collector:
             )
             writes.add_event(self.db, "warning", SOURCE, message)
         self.fires.end()
+        self.dead_man.end()
 
     def _tick(self) -> None:
         self._reread()
