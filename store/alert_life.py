@@ -83,9 +83,14 @@ class Incident(NamedTuple):
         return [signal for signal in self.signals if not signal.closed]
 
     @property
+    def shown(self) -> list[Signal]:
+        """What it is told by: what is sure and still wrong; else what may be; else what was."""
+        sure = [signal for signal in self.standing if signal.standing == "sure"]
+        return sure or self.standing or list(self.signals)
+
+    @property
     def kind(self) -> AlertKind:
-        """Of what is still wrong, or was, if nothing is."""
-        return worst([signal.key.kind for signal in self.standing or self.signals])
+        return worst([signal.key.kind for signal in self.shown])
 
     @property
     def depth(self) -> float:

@@ -82,7 +82,7 @@ def title(incident: Incident) -> str:
     """What is wrong, where: "mem0 got worse on golden". Of several series: how many."""
     signal = lead(incident)
     said = _TITLES[signal.key.kind](signal)
-    others = len({(one.key.suite, one.key.backend) for one in _shown(incident)} - {signal.key[1:3]})
+    others = len({(one.key.suite, one.key.backend) for one in incident.shown} - {signal.key[1:3]})
     return f"{said}, and {words.count(others, 'series', 'series')} more" if others else said
 
 
@@ -100,12 +100,8 @@ def signal_evidence(signal: Signal) -> str:
 
 def lead(incident: Incident) -> Signal:
     """The signal that an alert is named after: of its worst kind, the deepest."""
-    shown = [one for one in _shown(incident) if one.key.kind == incident.kind.name]
+    shown = [one for one in incident.shown if one.key.kind == incident.kind.name]
     return max(shown, key=lambda one: one.depth)
-
-
-def _shown(incident: Incident) -> list[Signal]:
-    return incident.standing or list(incident.signals)
 
 
 def badge(incident: Incident) -> str:

@@ -69,7 +69,7 @@ def test_an_alarm_that_a_look_takes_back_is_retracted(history: History) -> None:
 
 
 def test_a_suspicion_of_the_next_night_does_not_make_it_less(history: History) -> None:
-    """What was suspected in two looks stays so while the next night waits for its looks; a good one ends it."""
+    """What was suspected in two looks stays so while the next night waits for looks; a good one ends it."""
     history.sees(sighting("suspected"))
     assert history.sees(sighting("suspicion")) == []
     assert history.states == ["suspected"]
@@ -189,6 +189,16 @@ def test_one_fall_of_a_series_is_one_alert(opened: History) -> None:
     assert opened.sees(sighting("sure", Key("critical", "golden", "mem0"))) == ["joined", "grew"]
     assert opened.states == ["open"]
     assert opened.sees(sighting("sure", Key("regression", "golden", "other"))) == ["opened"]
+
+
+def test_what_may_be_names_no_alert(history: History) -> None:
+    """A critical case that is lost at first sight does not make an open alert critical; once sure, it does."""
+    lost = Key("critical", "golden", "mem0")
+    history.sees(sighting("sure", LEAK, content=LEAKED))
+    assert history.sees(sighting("suspicion", lost)) == ["joined"]
+    assert one(history).kind.name == "leak"
+    assert history.sees(sighting("sure", lost), night=2) == ["grew"]
+    assert one(history).kind.name == "critical"
 
 
 def test_a_shared_cause_over_two_backends_is_one_alert(history: History) -> None:
