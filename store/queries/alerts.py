@@ -132,9 +132,8 @@ def _signals(connection: Connection, alert_ids: Collection[int]) -> dict[int, li
     query = sa.select(m.alert_signal).where(signal.alert_id.in_(alert_ids)).order_by(signal.id)
     for row in connection.execute(query).mappings():
         key = Key(row["kind"], row["suite"], row["backend"], row["subject"])
-        content = dict(row["content"])
-        cases = tuple(content.pop("cases", ()))
-        found[row["alert_id"]].append(_signal(key, cases, content, row))
+        kept = row["content"]
+        found[row["alert_id"]].append(_signal(key, tuple(kept["cases"]), kept["told"], row))
     return found
 
 

@@ -178,7 +178,7 @@ def _keep_signal(connection: Connection, alert_id: int, signal: Signal, at: date
         "good": signal.good,
         "run_id": signal.run_id,
         "first_run_id": signal.first_run_id,
-        "content": {**signal.content, "cases": list(signal.cases)},
+        "content": {"told": signal.content, "cases": list(signal.cases)},
     }
     if signal.id is None:
         row = {**signal.key._asdict(), **values, "closed_at": at if signal.closed else None}
