@@ -210,7 +210,7 @@ def try_channel(
     """Send a test now, whatever waits, and keep what became of it. A channel that takes it and was disabled
     is sent to again. Returns the status of HTTP. Raises `Refused`."""
     key = f"test {datetime.now(UTC).isoformat()} channel {name}"
-    message = messages.test(key, name)
+    message = messages.sample(key, name)
     row = writes.NewDelivery(key, name, "test", messages.frozen(message), urgent=True)
     try:
         channel = opener(name, section, TIMEOUT_S)

@@ -182,7 +182,7 @@ def daily(key: str, incidents: Iterable[tuple[Incident, str]]) -> Message:
     return _collected(key, "daily", told, "Nobody has acknowledged them, and they have not passed.", names)
 
 
-def test(key: str, channel: str) -> Message:
+def sample(key: str, channel: str) -> Message:
     """What `memtrend alerts test` sends."""
     told = "Whoever reads this would have been told of an alert as well."
     return _collected(key, "test", f"A test of channel {channel}: nothing is wrong", told, [])
@@ -211,6 +211,6 @@ __all__ = [
     "losses",
     "plain_text",
     "reference",
-    "test",
+    "sample",
     "thawed",
 ]

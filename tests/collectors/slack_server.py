@@ -85,7 +85,7 @@ class SlackServer:
                     self.close_connection = True
                     return
                 said = b"ok" if answer.status == 200 else b"invalid_payload s3cretpath"
-                self.send_response(answer.status)
+                self.send_response_only(answer.status)
                 for name, value in {**answer.headers, "Content-Length": str(len(said))}.items():
                     self.send_header(name, value)
                 self.end_headers()

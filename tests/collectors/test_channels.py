@@ -1,0 +1,271 @@
+"""What channels are sent: complete, within every limit, signed, and harmless whatever a name says."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from collectors.channels import CHANNELS, Refused, open_channel
+from collectors.channels.slack import escaped, harmless, payload
+from collectors.message import daily, digest, frozen, headline, plain_text, sample, thawed
+from store.alert_life import Step
+from store.alert_words import Message, message, title
+from store.sections import ChannelSection
+from tests.collectors.incidents import VERDICT, incident
+from tests.collectors.slack_server import Answer, SlackServer, problems, running
+
+KEY = "alert 12 step 40 channel team"
+BASE = "https://memtrend.example.org"
+HOSTILE = (
+    "<!channel> <@U024BE7LH> @here <https://evil.example|click> https://evil.example *bold* _it_ ~no~ `code`"
+    "\u202e\u200fgnp.exe \u2066x\u2069 \x07\x1b[31m & \n> quote"
+)
+"""No half of a character: the record cannot hold one."""
+
+
+APPRISE = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
+"""Which apprise imports where Python still has it."""
+
+
+def told(action: str = "opened", **changes: Any) -> Message:
+    it = incident(id=12)
+    return message(it, Step(action), KEY, BASE)._replace(**changes)  # type: ignore[arg-type]
+
+
+def section(url: str, **given: Any) -> ChannelSection:
+    return ChannelSection.model_validate({"type": "slack", "url": url, **given})
+
+
+@pytest.fixture
+def slack() -> Iterator[SlackServer]:
+    with running() as server:
+        yield server
+
+
+def everything(document: dict[str, Any]) -> str:
+    return json.dumps(document, ensure_ascii=False)
+
+
+def test_slack_is_told_all_there_is() -> None:
+    """An alert says what is wrong, how much, how sure, where, since when, what did it, whose it is, and where
+    to read on."""
+    shown = everything(payload(told()))
+    wanted = [
+        f"High: {title(incident())}", "Worse (high), open", "96.1 % → 94.0 %", "−2.1 points", "n 89",
+        "4 of 180 cases that had passed in 10 nights failed",
+        "Lost*  4 (returned but too low 3, not stored 1)",
+        "Gained*  1", "|c1>; <", "1 more", "temporal 3 of 20", "mem0ai 2.0.0 → 2.2.1",
+        "A loss of fewer than 4 cases of 180", "2026-11-30 03:12 UTC", "search-team", KEY,
+        f"{BASE}/alert?alert=12",
+    ]  # fmt: skip
+    assert [words for words in wanted if words not in shown] == []
+    assert problems(json.dumps(payload(told())).encode()) == []
+
+
+@pytest.mark.parametrize("action", ["opened", "grew", "resolved", "retracted", "suspected", "acknowledged"])
+def test_updates_name_their_alert(action: str) -> None:
+    """Whatever becomes of an alert is told with its number and in words of its own."""
+    update = told(action, state="open" if action == "opened" else action)
+    assert "alert 12 step 40" in everything(payload(update))
+    assert len({headline(update), headline(told("opened"))}) == (1 if action == "opened" else 2)
+
+
+def test_a_drill_is_no_alarm() -> None:
+    """The first words of a drill say that nothing is wrong, also where only the notification is read."""
+    document = payload(told(drill=True))
+    assert document["text"].startswith("DRILL, nothing is wrong")
+    assert document["blocks"][0]["text"]["text"].startswith("DRILL, nothing is wrong")
+
+
+@pytest.mark.parametrize("size", [1, 400])
+def test_hostile_names_do_nothing(size: int) -> None:
+    """Names that would ring everybody, link, format, turn the line around or fill it come out as text."""
+    bad = HOSTILE * size
+    it = incident(id=12, backend=bad, cases=(bad, bad, bad, bad), owner=bad, tags=(bad,))
+    it = it._replace(suspects=({"sentence": bad},) * 3, context={"failures": {bad: 3}, "tags": [[bad, 1, 2]]})
+    sent = message(it, Step("resolved", reason=bad), KEY, BASE)
+    worse = f"{bad}\ud800"
+    for hostile in (sent, sent._replace(title=worse, evidence=bad, suite=bad, control=bad, texts=(bad,) * 9)):
+        document = payload(hostile)
+        assert problems(json.dumps(document).encode()) == []
+        shown = everything(document)
+        assert not {*"\u202e\u200f\u2066\u2069\x07\x1b"} & {*shown}
+        for markup in ("<!channel", "<@U", "@here", "https://evil", "*bold*", "_it_", "~no~", "`code`"):
+            assert markup not in shown
+
+
+def test_forty_thousand_characters_fit() -> None:
+    """Texts of any length are cut within Slack's limits, entities counted, and never inside one."""
+    long = "<&>" * 13_400
+    document = payload(
+        told(title=long, evidence=long, difference=long, control=long, owner=long, texts=(long,))
+    )
+    assert problems(json.dumps(document).encode()) == []
+    assert escaped("&" * 100, 12) == "&amp;&amp;…"
+
+
+def test_plain_names_stay_as_they_are() -> None:
+    """What does nothing in Slack is not changed: names of cases, versions, paths, other scripts."""
+    names = "fact_recall_b-12 mem0ai==2.2.1 a/b.py Ünïcödé 日本語 עברית 50 % (x)"
+    assert escaped(names, 500) == names == harmless(names)
+
+
+def test_an_address_cannot_end_its_link() -> None:
+    """An address that Slack would refuse, or read as markup, is no link and no button."""
+    for url in ("javascript:alert(1)", "https://x/<!channel>", f"https://x/{'a' * 3000}", "https://x/|y"):
+        document = payload(told(urls={"open": url, "run": url}))
+        assert url not in everything(document)
+        assert problems(json.dumps(document).encode()) == []
+
+
+def test_a_message_survives_the_outbox() -> None:
+    """What is frozen as JSON comes back the same, also from a release that knew other fields."""
+    kept = json.loads(json.dumps(frozen(told())))
+    assert thawed(kept) == told()
+    assert thawed({**kept, "unheard": 1}).key == KEY
+
+
+def test_a_digest_names_the_worst() -> None:
+    """It counts messages and alerts by severity, and lists the worst first, each alert once."""
+    normal = [frozen(told()._replace(alert_id=n, severity="normal")) for n in range(100, 400)]
+    high = [frozen(told(action, alert_id=7, severity="high")) for action in ("opened", "grew")]
+    found = digest("team", 20, "digest 1 to 302 channel team", [*normal, *high])
+    assert found.title == "302 messages at once, of 301 alerts"
+    assert "1 high, 300 normal" in found.evidence
+    assert found.listed[0].name.startswith("Alert 7: Fell further")
+    assert problems(json.dumps(payload(found)).encode()) == []
+
+
+@pytest.mark.parametrize("found", [sample("test 1 channel team", "team"), daily("daily", [(incident(), "")])])
+def test_other_messages_are_sound(found: Message) -> None:
+    """A test and a daily line are messages that Slack takes, and all channels can put in words."""
+    assert problems(json.dumps(payload(found)).encode()) == []
+    assert found.key in plain_text(found)
+
+
+def test_no_text_of_a_memory_by_itself() -> None:
+    """A message that is made of an alert holds no text of a memory, whatever its evidence was made of."""
+    secret = {**VERDICT, "query": "the PIN is 4711", "hits": ["the PIN is 4711"]}
+    sent = message(incident(id=12, content=secret), Step("opened"), KEY, BASE)
+    assert "4711" not in everything(payload(sent)) + plain_text(sent) + everything(frozen(sent))
+
+
+# Over HTTP
+
+
+def test_slack_takes_it(slack: SlackServer) -> None:
+    """A message arrives through a real connection, and is one that Slack takes."""
+    channel = open_channel("team", section(slack.url))
+    assert channel.send(told()) == 200
+    channel.close()
+    assert [post.key for post in slack.accepted] == [KEY]
+    assert slack.accepted[0].headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("answer", "permanent", "wait"),
+    [
+        (Answer(400), True, 0),
+        (Answer(403), True, 0),
+        (Answer(410), True, 0),
+        (Answer(302, {"Location": "http://127.0.0.1:1/elsewhere"}), True, 0),
+        (Answer(500), False, 0),
+        (Answer(503, {"Retry-After": "7"}), False, 7),
+        (Answer(429, {"Retry-After": "30"}), False, 30),
+        (
+            Answer(
+                429,
+                {"Date": "Mon, 30 Nov 2026 03:00:00 GMT", "Retry-After": "Mon, 30 Nov 2026 03:01:00 GMT"},
+            ),
+            False,
+            60,
+        ),
+        (Answer(429, {"Retry-After": "soon"}), False, 0),
+        (Answer(drop=True), False, 0),
+    ],
+)
+def test_a_refusal_says_what_to_do(slack: SlackServer, answer: Answer, permanent: bool, wait: float) -> None:
+    """Whether to try again, and when, is read from the answer; the reason tells no address."""
+    slack.answers = [answer]
+    channel = open_channel("team", section(slack.url))
+    with pytest.raises(Refused) as refused:
+        channel.send(told())
+    channel.close()
+    assert (refused.value.permanent, refused.value.retry_after) == (permanent, wait)
+    assert "127.0.0.1" not in str(refused.value)
+    assert "s3cretpath" not in str(refused.value)
+    assert len(slack.posts) == 1
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:9/x", "ftp://x/y", "https://exa mple/", "nonsense", "http://[::1"]
+)
+def test_what_cannot_be_reached_is_refused(url: str) -> None:
+    """An address at which nobody answers, or that is none, ends in a refusal and nothing else."""
+    with pytest.raises(Refused) as refused:
+        open_channel("team", section(url), 2.0).send(told())
+    assert url not in str(refused.value)
+
+
+def test_every_type_has_a_channel() -> None:
+    """What the configuration may name is what there is."""
+    assert ChannelSection.model_fields["type"].annotation.__args__ == tuple(CHANNELS)  # type: ignore[union-attr]
+
+
+def test_a_webhook_is_signed() -> None:
+    """The document is versioned JSON with every field, its signature is of timestamp and body, and a header
+    names the message."""
+    with running(strict=False) as server:
+        given = section(server.url, type="webhook", secret="a-secret")
+        channel = open_channel("hook", given)
+        channel.send(told())
+        channel.close()
+        (post,) = server.posts
+    assert post.headers["idempotency-key"] == KEY
+    signed = post.headers["memtrend-timestamp"].encode() + b"." + post.body
+    assert post.headers["memtrend-signature"] == f"v1={hmac.digest(b'a-secret', signed, 'sha256').hex()}"
+    assert post.told["version"] == 1
+    assert post.told.keys() == {"version", *Message._fields}
+    assert post.told["figures"]["new"] == 0.94
+
+
+def test_without_a_secret_nothing_is_signed() -> None:
+    """A webhook without a secret bears no signature that could be taken for one."""
+    with running(strict=False) as server:
+        channel = open_channel("hook", section(server.url, type="webhook"))
+        channel.send(told())
+        channel.close()
+    assert "memtrend-signature" not in server.posts[0].headers
+
+
+@APPRISE
+def test_apprise_tells_all_its_addresses() -> None:
+    """Several addresses get the same plain text, and one that fails makes the message go again."""
+    pytest.importorskip("apprise")
+    with running(strict=False) as first, running(strict=False) as second:
+        urls = [server.url.replace("http://", "json://") for server in (first, second)]
+        given = section("\n".join(urls), type="apprise")
+        channel = open_channel("mail", given)
+        channel.send(told())
+        assert [server.posts[0].told["title"] for server in (first, second)] == [headline(told())] * 2
+        assert KEY in first.posts[0].told["message"]
+        second.answers = [Answer(500)]
+        with pytest.raises(Refused) as refused:
+            channel.send(told())
+        channel.close()
+    assert not refused.value.permanent
+    assert "s3cretpath" not in str(refused.value)
+
+
+@APPRISE
+def test_apprise_says_what_it_does_not_know() -> None:
+    """An address that apprise has no service for is refused for good, and not repeated."""
+    pytest.importorskip("apprise")
+    with pytest.raises(Refused, match="does not know") as refused:
+        open_channel("mail", section("nosuchservice://user:hunter22@host", type="apprise"))
+    assert refused.value.permanent
+    assert "hunter22" not in str(refused.value)
