@@ -84,8 +84,9 @@ class Incident(NamedTuple):
 
     @property
     def shown(self) -> list[Signal]:
-        """What it is told by: what is sure and still wrong; else what may be; else what was."""
-        sure = [signal for signal in self.standing if signal.standing == "sure"]
+        """What it is told by: what is sure and still wrong, and not silenced; else what may be; else what
+        was."""
+        sure = [one for one in self.standing if one.standing == "sure" and not _silenced(self, one.key)]
         return sure or self.standing or list(self.signals)
 
     @property
@@ -184,7 +185,7 @@ class _Board:
             self.before.append(None)
             return
         home = self.now[place]
-        if _outranks(signal, home) or _silenced(home, signal.key):
+        if _silenced(home, signal.key):
             signal = signal._replace(told=UNTOLD)
         self.now[place] = _with_facts(home._replace(signals=(*home.signals, signal)), self.facts)
         if self.before[place] is not None:
@@ -211,12 +212,6 @@ class _Board:
             if before != incident
         ]
         return [one for one in found if one is not None]
-
-
-def _outranks(signal: Signal, incident: Incident) -> bool:
-    """Whether it makes the alert a worse one than people were told of."""
-    own, others = KINDS[signal.key.kind].severity, incident.kind.severity
-    return SEVERITIES.index(own) > SEVERITIES.index(others)
 
 
 def _under(incident: Incident, sighting: Sighting, facts: Facts) -> bool:
@@ -346,7 +341,7 @@ def _settled(
     if sure and incident.state not in TOLD_STATES:
         return _opened(incident, joined, facts)
     if incident.state in TOLD_STATES:
-        return _still_open(incident, joined, facts)
+        return _still_open(before or incident, incident, joined, facts)
     standing = max((one.standing for one in incident.standing), key=STANDINGS.index)
     state: State = "suspected" if standing == "suspected" else "suspicion"
     risen = state == "suspected" and (before is None or before.state != state)
@@ -367,11 +362,12 @@ def _all_told(incident: Incident) -> Incident:
     return incident._replace(signals=signals)
 
 
-def _still_open(incident: Incident, joined: Sequence[Step], facts: Facts) -> Turned:
-    """Told again only when something fell further, by a step of its kind, than when it was told last; what a
-    failing backend silenced, once that is over."""
+def _still_open(before: Incident, incident: Incident, joined: Sequence[Step], facts: Facts) -> Turned:
+    """Told again only when something fell further, by a step of its kind, than when it was told last, or when
+    it became more severe; what a failing backend silenced, once that is over."""
     loud = [one for one in incident.standing if not _silenced(incident, one.key)]
-    if not any(_fell_further(signal) for signal in loud):
+    then, now = (SEVERITIES.index(one.kind.severity) for one in (before, incident))
+    if now <= then and not any(_fell_further(signal) for signal in loud):
         return Turned(incident, tuple(joined))
     action: Action = "reopened" if incident.state == "acknowledged" else "grew"
     told = _all_told(incident)._replace(state="open", acknowledged_by=None)

@@ -192,13 +192,21 @@ def test_one_fall_of_a_series_is_one_alert(opened: History) -> None:
 
 
 def test_what_may_be_names_no_alert(history: History) -> None:
-    """A critical case that is lost at first sight does not make an open alert critical; once sure, it does."""
+    """A critical case that is lost at first sight makes no open alert critical; once sure, it does."""
     lost = Key("critical", "golden", "mem0")
     history.sees(sighting("sure", LEAK, content=LEAKED))
     assert history.sees(sighting("suspicion", lost)) == ["joined"]
     assert one(history).kind.name == "leak"
     assert history.sees(sighting("sure", lost), night=2) == ["grew"]
     assert one(history).kind.name == "critical"
+
+
+def test_it_becomes_more_severe(history: History) -> None:
+    """What was suspected when the alert was opened, and is worse than it, is told when it is sure."""
+    lost, slower = Key("critical", "golden", "mem0"), Key("slower", "golden", "mem0", "recall_ms")
+    assert history.sees(sighting("suspected", lost), sighting("sure", slower)) == ["opened"]
+    assert one(history).kind.name == "slower"
+    assert history.sees(sighting("sure", lost), night=1) == ["grew"]
 
 
 def test_a_shared_cause_over_two_backends_is_one_alert(history: History) -> None:
