@@ -108,17 +108,16 @@ def suspects_frame(suspects: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 def _suspect(one: Mapping[str, Any], place: int) -> dict[str, Any]:
     rank = UNLIKELY if one["moved_before"] else SUSPECT if place == 0 else POSSIBLE
     old, new = (None if one[name] is None else str(one[name]) for name in ("old", "new"))
-    return {"rank": [rank], "name": one["name"], "was": old, "is": new, "kind": one["kind"]}
+    return {"rank": [rank], "name": one["name"], "was": old, "is": new}
 
 
 def suspects_columns() -> dict[str, Any]:
     column = st.column_config
     return {
         "rank": health_tables.badges("Rank", {SUSPECT: "red", POSSIBLE: "orange", UNLIKELY: ""}, 84),
-        "name": column.TextColumn("What", width=130),
-        "was": column.TextColumn("Was", width=80),
-        "is": column.TextColumn("Is", width=80),
-        "kind": column.TextColumn("Kind", width=90),
+        "name": column.TextColumn("What", width=120),
+        "was": column.TextColumn("Was", width=90),
+        "is": column.TextColumn("Is", width=90),
     }
 
 
@@ -184,6 +183,6 @@ def steps_columns() -> dict[str, Any]:
     column = st.column_config
     return {
         "at": health_tables.moment_column("At"),
-        "what": column.TextColumn("What became of it", width=300),
-        "run": health_tables.run_column(),
+        "what": column.TextColumn("What became of it", width=230),
+        "run": column.NumberColumn("Run", format="%d", width=46),
     }

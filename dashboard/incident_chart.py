@@ -10,23 +10,12 @@ import plotly.graph_objects as go
 
 from dashboard import axes, charts, strips
 from dashboard.charts import Level, Line
-from dashboard.figures import (
-    BOTTOM,
-    TOP,
-    Tick,
-    Window,
-    add_axis,
-    add_marks,
-    annotate,
-    new_figure,
-    safe,
-    stacked,
-)
+from dashboard.figures import LEFT, Tick, Window, add_axis, add_marks, annotate, new_figure, safe, stacked
 from dashboard.strips import Row
 from store import words
 from store.queries import TrendPoint
 
-MAIN, LEFT, RIGHT = 210, 150, 20
+MAIN, NAMES, RIGHT = 210, 150, 20
 LONGEST = 24
 """Characters of a case's name beside its row."""
 
@@ -47,7 +36,7 @@ def levels(points: Sequence[TrendPoint], began: datetime | None) -> list[Level]:
 def figure(line: Line, metric: str, rows: Sequence[Row], window: Window, marks: Sequence[Tick]) -> go.Figure:
     """`rows`: the lost cases, each named at the left."""
     layout = stacked([MAIN, strips.ALONE * len(rows)])
-    figure = new_figure(window, layout.plot + TOP + BOTTOM, RIGHT, left=LEFT)
+    figure = new_figure(window, layout.height, RIGHT, left=NAMES if rows else LEFT)
     axis = axes.axis(metric, charts.shown_values([line], metric))
     add_axis(figure, 1, layout.domains[0], axis, window.theme)
     charts.add_line(figure, line, metric, window, 1)
@@ -63,10 +52,11 @@ def figure(line: Line, metric: str, rows: Sequence[Row], window: Window, marks: 
 def _name_levels(figure: go.Figure, line: Line, metric: str, window: Window) -> None:
     for level, when in zip(line.levels, ("before", "since"), strict=False):
         middle = axes.local(level.first + (level.last - level.first) / 2, window.zone)
+        under = [p.mean for p in line.points if level.first <= p.started_at <= level.last]
         text = f"<b>{words.amount(metric, level.mean)}</b> {when}"
         annotate(
             figure, text, window.theme, color=line.style.colour, x=middle, xref="x", xanchor="center",
-            y=level.mean * axes.scale(metric), yref="y", yshift=13, bgcolor=window.theme.background,
+            y=max(under) * axes.scale(metric), yref="y", yshift=13,
         )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from dashboard import data, parts, sparkline
 from dashboard.parts import Colour, plain
 from dashboard.sparkline import Dot, Frame
 from store import alert_life, alert_titles, alert_words, queries, writes
+from store.alert_kinds import KINDS
 from store.alert_life import TOLD_STATES, Incident, Signal, Turned
 from store.errors import StoreError
 from store.metrics import METRICS
@@ -59,6 +60,11 @@ _SUSPICIONS = {
 def look(incident: Incident) -> Look:
     """By its kind once somebody was told; before that by how sure it is."""
     return _SUSPICIONS.get(incident.state) or LOOKS[incident.kind.name]
+
+
+def urgency(row: AlertRow) -> tuple[bool, int]:
+    """By which the worst comes first: what nobody has, then by kind."""
+    return row.incident.acknowledged_by is not None, list(KINDS).index(row.incident.kind.name)
 
 
 def number(alert_id: int) -> str:

@@ -133,8 +133,9 @@ def step(one: StepRow) -> str:
 def delivery(one: DeliveryRow) -> str:
     """What came of a message: "2 tries, HTTP 200", "HTTP 404: no such hook"."""
     tries = words.count(one.attempts, "try", "tries") if one.attempts > 1 else ""
-    status = f"HTTP {one.status}" if one.status else ""
-    return ", ".join(filter(None, [tries, ": ".join(filter(None, [status, one.error or ""]))]))
+    told = one.error or ""
+    status = f"HTTP {one.status}" if one.status and not told.startswith("HTTP") else ""
+    return ", ".join(filter(None, [tries, ": ".join(filter(None, [status, told]))]))
 
 
 # How often it was right -------------------------------------------------------------------------------------

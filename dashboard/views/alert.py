@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import streamlit as st
 
@@ -48,7 +48,7 @@ def page() -> None:
     signal = alert_words.lead(row.incident)
     run = data.ask(queries.run, signal.run_id) if signal.run_id is not None else None
     _facts(row)
-    parts.title(alert_titles.alert_title(row.incident), run and (run.finished_at or run.started_at))
+    parts.title(alert_titles.alert_title(row.incident), _newest(signal))
     _standing(row)
     left, right = st.columns([1.6, 1], gap="medium")
     with left:
@@ -60,6 +60,13 @@ def page() -> None:
         _suspects(row, signal)
         _timeline(row)
         _deliveries(row)
+
+
+def _newest(signal: Signal) -> datetime | None:
+    """When the newest run of its series ended; of any, where it is about none."""
+    rows = data.ask(queries.overview)
+    own = [one for one in rows if (one.suite, one.backend) == (signal.key.suite, signal.key.backend)]
+    return parts.newest(one.latest for one in own or rows)
 
 
 def _unknown() -> None:

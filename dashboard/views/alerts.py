@@ -57,7 +57,7 @@ def _page() -> None:
     chosen = _filters()
     rows = _rows(chosen)
     standing = [row for row in rows if row.incident.state in STANDING_STATES]
-    told = [row for row in standing if row.incident.state in TOLD_STATES]
+    told = sorted((row for row in standing if row.incident.state in TOLD_STATES), key=incidents.urgency)
     _told(told, chosen)
     _suspicions([row for row in standing if row not in told])
     _closed([row for row in rows if row.incident.state not in STANDING_STATES])
@@ -79,14 +79,13 @@ def _filters() -> Filters:
     quiet: dict[str, Any] = {"label_visibility": "collapsed", "bind": "query-params"}
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         states = st.pills("State", _states(), key="state", selection_mode="multi", **quiet)
-        st.space("stretch")
-        kind = st.selectbox("Kind", [ALL_KINDS, *KINDS], key="kind", width=140, **quiet)
+        kind = st.selectbox("Kind", [ALL_KINDS, *KINDS], key="kind", width=118, **quiet)
         names = [row.name for row in data.ask(queries.backends)]
-        backend = st.selectbox("Backend", [parts.ALL_BACKENDS, *names], key="backend", width=160, **quiet)
+        backend = st.selectbox("Backend", [parts.ALL_BACKENDS, *names], key="backend", width=132, **quiet)
         suites = [row.name for row in data.ask(queries.suites)]
-        suite = st.selectbox("Suite", [ALL_SUITES, *suites], key="suite", width=160, **quiet)
+        suite = st.selectbox("Suite", [ALL_SUITES, *suites], key="suite", width=118, **quiet)
         owners = data.ask(queries.alert_owners)
-        owner = st.selectbox("Owner", [ALL_OWNERS, *owners], key="owner", width=140, **quiet)
+        owner = st.selectbox("Owner", [ALL_OWNERS, *owners], key="owner", width=118, **quiet)
     all_ = (ALL_KINDS, parts.ALL_BACKENDS, ALL_SUITES, ALL_OWNERS)
     one = ["" if value in all_ else value for value in (kind, backend, suite, owner)]
     return Filters(list(states), *one)

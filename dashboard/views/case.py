@@ -12,11 +12,12 @@ from itertools import groupby
 
 import streamlit as st
 
-from dashboard import axes, charts, data, navigation, parts, stories
+from dashboard import axes, charts, data, incidents, navigation, parts, stories
 from dashboard.figures import Tick, Window
 from dashboard.parts import plain
 from dashboard.strips import Cell, Row
 from store import queries, words
+from store.alert_life import STANDING_STATES
 from store.queries import CaseResult, CaseVersion, HistoryPoint, RunRow
 
 TONES: dict[str, tuple[str, parts.Colour]] = {
@@ -54,6 +55,7 @@ def page() -> None:
         )
     text.markdown(_facts(version, run), width="content")
     _title(backend, history, results, run)
+    _alerts(suite, name, backend)
     _history([row for row in rows if row.cells], history, suite, backend)
     left, right = st.columns(2, gap="medium")
     with left:
@@ -152,6 +154,14 @@ def _title(
     own = streaks.pop(backend)
     failure = next((result.failure for result in results if result.failure), None)
     parts.title(words.case_title(backend, own, failure, list(streaks.values())), run and run.started_at)
+
+
+def _alerts(suite: str, name: str, backend: str) -> None:
+    """Those that stand and name it."""
+    found = data.ask(queries.alerts, suite=suite, backend=backend, states=STANDING_STATES, limit=None)
+    for row in found:
+        if name in row.incident.cases:
+            incidents.link(row)
 
 
 # History --------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from dashboard import charts, data, fires, health_tables, navigation, parts, tables
+from dashboard import channels, charts, data, fires, health_tables, navigation, parts, tables
 from dashboard.fires import Look
 from dashboard.parts import plain
 from store import health_words, queries, words
@@ -45,6 +45,7 @@ def page() -> None:
     with right:
         _paces()
         _noise()
+    _alarm()
     _events()
 
 
@@ -333,6 +334,16 @@ def _environment(backend: str, run: queries.RunRow) -> dict[str, Any]:
         "os": content.get("os", ""),
         "since": parts.moment(run.started_at),
     }
+
+
+# Alarm ----------------------------------------------------------------------------------------------------
+
+
+def _alarm() -> None:
+    """Whether somebody would be told, and whether what was told was right."""
+    st.fragment(channels.channels, run_every=10)()
+    channels.precision()
+    channels.proofs(5)
 
 
 # Events ---------------------------------------------------------------------------------------------------

@@ -8,14 +8,16 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import data, parts, sparkline, verdicts
+from dashboard import channels, data, incidents, parts, sparkline, verdicts
 from dashboard.palette import Style
 from dashboard.parts import plain
 from dashboard.sparkline import Dot, Frame
 from store import queries, verdict_titles, words
+from store.alert_life import TOLD_STATES
 from store.queries import OverviewRow, RunRow, SuiteRow, VerdictRow
 from store.verdict_titles import Series
 
+MOST_ALERTS = 3
 PAGE_WIDTH, GAP, PADDING = 1300, 16, 32
 """Px on a screen of usual width: a card's chart is drawn as wide as its card, so that its lines are not
 stretched."""
@@ -47,6 +49,7 @@ def _page(was_running: bool) -> None:
     series = [_series(row, running, said) for row in rows]
     parts.title(verdict_titles.overview_title(series), parts.newest(row.last_whole for row in rows))
     _facts(rows)
+    _alerts()
     parts.problems()
     for run in running:
         parts.live(run)
@@ -92,6 +95,17 @@ def _facts(rows: Sequence[OverviewRow]) -> None:
         st.markdown(f":material/task_alt: {_last_day(rows)}", width="content")
         st.markdown(f":material/schedule: {_next_run()}", width="content")
         parts.collector()
+        channels.proof_line()
+
+
+def _alerts() -> None:
+    """Those that are open, the worst first."""
+    found = data.ask(queries.alerts, states=TOLD_STATES, limit=None)
+    for row in sorted(found, key=incidents.urgency)[:MOST_ALERTS]:
+        with st.container(border=True):
+            incidents.link(row)
+    if len(found) > MOST_ALERTS:
+        parts.onward("alerts", f"{len(found) - MOST_ALERTS} more")
 
 
 def _last_day(rows: Sequence[OverviewRow]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from dashboard import data, findings, navigation, parts, tables
+from dashboard import data, findings, incidents, navigation, parts, tables
 from dashboard.parts import plain
 from store import queries, verdict_titles, words
 from store.queries import CaseRow, RunRow, VerdictRow
@@ -36,6 +36,8 @@ def page() -> None:
     if said:
         findings.cards(run, said)
     _beside(run)
+    for alert in data.ask(queries.alerts, run_id=run.id):
+        incidents.link(alert)
     if run.metrics:
         _cards(run, before)
     left, right = st.columns([1.55, 1], gap="medium")

@@ -209,7 +209,7 @@ def alerts(
     drills: bool = False,
     limit: int | None = 200,
 ) -> list[AlertRow]:
-    """Those that stand first, the newest of each first. `run_id`: a run that one of its signals is of;
+    """Those that stand first, the newest of each first. `run_id`: the first or last run that one of its signals is of;
     `drills` alone, or alerts alone."""
     signal, alert = m.alert_signal.c, m.alert.c
     query = (
@@ -230,7 +230,8 @@ def alerts(
         if value is not None:
             query = query.where(alert.id.in_(sa.select(signal.alert_id).where(signal[name] == value)))
     if run_id is not None:
-        query = query.where(alert.id.in_(sa.select(signal.alert_id).where(signal.first_run_id == run_id)))
+        spoke = sa.or_(signal.first_run_id == run_id, signal.run_id == run_id)
+        query = query.where(alert.id.in_(sa.select(signal.alert_id).where(spoke)))
     with db.read() as connection:
         return _alert_rows(connection, connection.execute(query.limit(limit)).mappings().all())
 

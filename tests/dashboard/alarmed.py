@@ -115,21 +115,21 @@ def _stage(make: _Maker, run: RunRow) -> str:
 
 
 def _worse(make: _Maker, run: RunRow, good: RunRow) -> int:
-    content = make.content(run) | {"stage": "confirmed", "verdict": "worse"}
-    closed = ClosedRun("golden", "mem0", "whole", verdict=content, measured=_measured(run))
+    """Seen by the run, borne out by a look at once, and by another hours later; still so last night."""
     failures = {"stale fact first": 2, "stored but not returned": 1}
-    context = {
-        "at": run.started_at.isoformat(),
-        "cases": 29,
-        "failures": failures,
-        "tags": [["supersession", 2, 6]],
-    }
-    suspect = "packages.mem0ai: 2.1.0 -> 2.2.1"
-    return make.seen(
-        run.started_at + timedelta(hours=2), [one for one in sightings(closed) if one.standing != "clear"], run,
-        suspects=SUSPECTS, suspect=suspect, last_good_run_id=good.id, context=context,
-        tags={case: ("supersession",) for case in make.world.broken},
-    )  # fmt: skip
+    tags = [["supersession", 2, 6], ["preference", 1, 5]]
+    facts = {
+        "suspects": SUSPECTS, "suspect": "packages.mem0ai: 2.1.0 -> 2.2.1", "last_good_run_id": good.id,
+        "context": {"at": run.started_at.isoformat(), "cases": 29, "failures": failures, "tags": tags},
+        "tags": {case: ("supersession",) for case in make.world.broken},
+    }  # fmt: skip
+    alert = 0
+    for minutes, stage in ((9, "suspicion"), (24, "suspected"), (150, "confirmed")):
+        content = make.content(run) | {"stage": stage, "verdict": "worse", "control": None}
+        closed = ClosedRun("golden", "mem0", "whole", verdict=content, measured=_measured(run))
+        seen = [one for one in sightings(closed) if one.standing != "clear"]
+        alert = make.seen(run.started_at + timedelta(minutes=minutes), seen, run, **facts)
+    return alert
 
 
 def _measured(run: RunRow) -> dict[str, Measured]:
