@@ -15,7 +15,6 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from collectors import detection, runner
@@ -27,6 +26,7 @@ from collectors.lease import BackendLease, InstanceBusy
 from collectors.mutants import with_fault
 from collectors.pairs import RETRY_S, Asked, Done, Pair, attempted
 from collectors.plans import Progress, RunLimits, RunPlan
+from collectors.scratch import scratch
 from store import logs, queries, writes
 from store.alert_life import MACHINE, STANDING_STATES, Facts, Turned, advance, close
 from store.database import Database, open_database
@@ -143,10 +143,11 @@ class Drill:
     # Measured, in a record of its own
 
     def _seen(self) -> list[Sighting]:
-        with TemporaryDirectory(prefix="memtrend-drill-") as folder:
-            home = Path(folder)
-            with closing(open_database(f"sqlite:///{home / 'drill.db'}")) as record:
-                return self._measured(record, self._plan(home / "store"))
+        with (
+            scratch() as (folder, _),
+            closing(open_database(f"sqlite:///{folder / 'drill.db'}")) as record,
+        ):
+            return self._measured(record, self._plan(folder / "store"))
 
     def _plan(self, store: Path) -> RunPlan:
         """No store, no money, no control and no name of the team's."""

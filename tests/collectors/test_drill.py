@@ -288,7 +288,7 @@ def test_the_dead_man_hears_once_a_minute(db, watcher):
     """However often the collector ticks; and the record says when it was last answered."""
     now = [0.0]
     dead_man, url = DeadMan(db, lambda: now[0]), watcher.url
-    for at in (0, 0.5, 59, 60, 61, 119, 121):
+    for at in (0, 0.5, 59.9, 60, 119.9, 120, 179.9):
         now[0] = at
         dead_man.tick(url)
         dead_man.end()
@@ -311,6 +311,18 @@ def test_a_dead_man_that_is_gone_harms_nothing(db, watcher):
     assert "503" in said[0]
     assert "s3cret" not in "".join(said)
     assert queries.heartbeats(db) == []
+
+
+def test_a_dead_man_that_nobody_answers_for_is_told_without_its_address(db):
+    """Whatever an address is wrong in, its own words are not repeated."""
+    for url in ("http://127.0.0.1:1/ping/s3cret", "no address/s3cret"):
+        dead_man = DeadMan(db)
+        dead_man.tick(SecretStr(url))
+        dead_man.end()
+    said = [event.message for event in queries.events(db)]
+    assert len(said) == 2
+    assert "ConnectError" in said[1]
+    assert "s3cret" not in "".join(said)
 
 
 def test_no_dead_man_is_pinged_where_none_is_configured(db, watcher):
