@@ -124,8 +124,9 @@ def _may_link(url: str) -> bool:
 
 
 def _literal(text: str, limit: int) -> Block:
-    """Slack formats nothing in it."""
-    return {"type": "plain_text", "text": _shortened(harmless(text), limit), "emoji": False}
+    """Slack formats nothing in it, and unescapes nothing."""
+    plain = harmless(text).replace("<", "‹").replace(">", "›")  # noqa: RUF001
+    return {"type": "plain_text", "text": _shortened(plain, limit), "emoji": False}
 
 
 def _marked(text: str) -> Block:

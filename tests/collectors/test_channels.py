@@ -94,8 +94,9 @@ def test_hostile_names_do_nothing(size: int) -> None:
         assert problems(json.dumps(document).encode()) == []
         shown = everything(document)
         assert not {*"\u202e\u200f\u2066\u2069\x07\x1b"} & {*shown}
-        for markup in ("<!channel", "<@U", "@here", "https://evil", "*bold*", "_it_", "~no~", "`code`"):
-            assert markup not in shown
+        assert not any(markup in shown for markup in ("<!channel", "<@U", "@here", "https://evil"))
+        shown = everything({**document, "blocks": document["blocks"][1:]})  # in a header nothing is formatted
+        assert not any(markup in shown for markup in ("*bold*", "_it_", "~no~", "`code`"))
 
 
 def test_forty_thousand_characters_fit() -> None:
