@@ -16,6 +16,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperGroup
 
+from collectors.alerts_commands import alerts_app
 from collectors.alive_commands import alive
 from collectors.arguments import (
     BAD,
@@ -58,6 +59,7 @@ ORDER = (
         "runs",
         "show",
         "verdict",
+        "alerts",
         "gate",
         "baseline",
         "diff",
@@ -87,6 +89,7 @@ runs_app = typer.Typer(help="List runs; cancel one.", invoke_without_command=Tru
 app.add_typer(runs_app, name="runs")
 app.add_typer(backend_app, name="backend")
 app.add_typer(canary_app, name="canary")
+app.add_typer(alerts_app, name="alerts")
 app.add_typer(suite_app, name="suite")
 app.add_typer(baseline_app, name="baseline")
 app.command()(alive)
