@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Barrier
@@ -51,11 +52,9 @@ def night(seed: Seed) -> int:
 @pytest.fixture
 def opened(db: Database, night: int) -> int:
     """An alert of that run that was told."""
-    found = see(db, sighting(), run_id=night, suspects=[{"name": "mem0ai", "old": "1", "new": "2"}])[
-        0
-    ].incident
-    assert found.id is not None
-    return found.id
+    (turned,) = see(db, sighting(), run_id=night)
+    assert turned.incident.id is not None
+    return turned.incident.id
 
 
 # Kept
@@ -102,12 +101,12 @@ def test_what_cannot_be_routed_is_not_kept(db: Database, night: int, count: Call
 
 def test_a_run_is_looked_at_once(db: Database, night: int) -> None:
     """Whoever comes second changes nothing, though it had decided otherwise."""
-    first = writes.turn_alerts(
-        db, lambda known: advance(known, [sighting()], Facts(START, night)), run_id=night
-    )
-    second = writes.turn_alerts(
-        db, lambda known: advance(known, [sighting(depth=0.5)], Facts(START, night)), run_id=night
-    )
+
+    def looked(depth: float) -> list[Turned]:
+        seen, facts = [sighting(depth=depth)], Facts(START, night)
+        return writes.turn_alerts(db, lambda known: advance(known, seen, facts), run_id=night)
+
+    first, second = looked(0.1), looked(0.5)
     assert (len(first), second, queries.undetected(db)) == (1, [], [])
 
 
@@ -175,10 +174,8 @@ def test_hostile_names_are_kept_as_text(db: Database, seed: Seed) -> None:
     row = queries.alert(db, 1)
     assert row is not None
     assert (row.suite, row.backend, row.incident.cases) == (HOSTILE, HOSTILE, (HOSTILE,))
-    assert (queries.alert_steps(db, 1)[-1].author, queries.alert_steps(db, 1)[-1].reason) == (
-        HOSTILE,
-        HOSTILE,
-    )
+    step = queries.alert_steps(db, 1)[-1]
+    assert (step.author, step.reason) == (HOSTILE, HOSTILE)
     assert [one.id for one in queries.alerts(db, suite=HOSTILE, backend=HOSTILE)] == [1]
 
 
@@ -259,7 +256,7 @@ def test_an_intended_change_begins_the_baseline_anew(
 def test_an_intended_change_that_is_none(db: Database, night: int, reason: str, kind: str) -> None:
     """Without a reason, and where nothing is held against a baseline, neither is done."""
     see(db, sighting(key=Key(kind, "golden", "keyword", "pass")), run_id=night)
-    with pytest.raises(StoreError, match="say why|nothing in it is held against a baseline"):
+    with pytest.raises(StoreError, match=r"say why|nothing in it is held against a baseline"):
         writes.intend_alert(db, 1, "ann", reason)
     assert [row.incident.state for row in queries.alerts(db)] == ["open"]
     assert queries.baseline_decisions(db, "golden", "keyword") == []
@@ -358,7 +355,7 @@ def test_the_census_of_an_index(db: Database, seed: Seed) -> None:
     version = writes.register_suite(db, SuiteRecord("index", "index-health", "own", "1", 1, (case,)))
     run_id, token = seed.open(version)
     detail = {"census": {"counted": {"vector": 90}, "expected": {"vector": 100}}}
-    counted = outcome("count/vector")._replace(scores={"pass": 0.0, "leg_count": 0.9}, detail=detail)
+    counted = replace(outcome("count/vector"), scores={"pass": 0.0, "leg_count": 0.9}, detail=detail)
     writes.save_scenario(db, run_id, scenario([counted]), token)
     seed.close(run_id, token)
     assert queries.census(db, run_id) == ({"vector": (90, 100)}, 0.05)
