@@ -40,6 +40,8 @@ def proof(
         raise Refused("no channel takes drills: give one of [channels] drills = true", NO_ANSWER)
     receipt = _drilled(of, suite, backend)
     print_json(_document(receipt)) if json else _print(receipt)
+    if receipt.error:
+        say(receipt.error)
     raise typer.Exit(BAD if receipt.error else 0)
 
 
@@ -94,8 +96,6 @@ def _print(receipt: Receipt) -> None:
     for name in ("detected", "confirmed", "delivered"):
         after = getattr(receipt, name)
         typer.echo(f"{name:<10} {'no' if after is None else f'after {after:.1f} s'}")
-    if receipt.error:
-        say(receipt.error)
 
 
 def send_test(

@@ -331,3 +331,53 @@ def test_no_dead_man_is_pinged_where_none_is_configured(db, watcher):
     dead_man.tick(None)
     dead_man.end()
     assert watcher.heard == queries.events(db) == []
+
+
+# The commands
+
+
+def test_a_drill_on_command_says_what_it_came_to(ask, of, home, drills):
+    """Its document has the four keys that are promised; exit 0 when it was delivered, 1 when it was not."""
+    done = ask(home, "alerts", "proof", "--suite", "mine", "--backend", "key", "--json")
+    told = json.loads(done.stdout)
+    assert list(told) == ["detected", "confirmed", "delivered", "seconds"]
+    assert told["detected"] is told["confirmed"] is told["delivered"] is True
+    assert (done.returncode, len(drills.accepted)) == (0, 1)
+    drills.answers = [Answer(404)]
+    done = ask(home, "alerts", "proof", "--suite", "mine", "--backend", "key", "--json")
+    assert json.loads(done.stdout)["delivered"] is False
+    assert "404" in done.stderr
+    assert done.returncode == 1
+
+
+def test_a_failed_drill_on_command_is_told_before_it_ends(ask, of, home, drills, team):
+    """Whether a collector leads or not, the other channels have heard of it."""
+    drills.answers = [Answer(404)]
+    ask(home, "alerts", "proof", "--suite", "mine", "--backend", "key")
+    assert len(team.accepted) == 1
+
+
+def test_a_drill_is_refused_where_it_could_prove_nothing(ask, of, home):
+    """Without a channel for drills there is no answer; on a backend of the team's it is a wrong use."""
+    asked = ("alerts", "proof", "--suite", "mine", "--json")
+    assert ask(home, *asked, "--backend", "floor").returncode == 2
+    text = (home / "memtrend.toml").read_text().replace("drills = true", "")
+    (home / "memtrend.toml").write_text(text)
+    done = ask(home, *asked, "--backend", "key")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "drills = true" in done.stderr
+
+
+def test_a_test_on_command_uses_a_channel_again(db, ask, of, home, drills):
+    """A channel that was disabled and takes a test is sent to again; one that refuses it says why."""
+    drills.answers = [Answer(410)]
+    held(db, of)
+    assert list(queries.disabled_channels(db)) == ["drills"]
+    done = ask(home, "alerts", "test", "drills", "--json")
+    told = json.loads(done.stdout)
+    assert (done.returncode, told) == (0, {"channel": "drills", "sent": True, "status": 200, "error": None})
+    assert queries.disabled_channels(db) == {}
+    drills.answers = [Answer(403)]
+    done = ask(home, "alerts", "test", "drills")
+    assert (done.returncode, "403" in done.stderr) == (1, True)
+    assert ask(home, "alerts", "test", "nobody").returncode == 2
