@@ -18,7 +18,7 @@ from tests.store.seeding import Seed, outcome, scenario
 
 ONE_KIND = {"test_sqlite.py", "test_backup.py", "test_upgrade.py"}
 """Files of tests that leave out one of the two."""
-THROUGH = {"remove": "retention.prune"}
+THROUGH = {"remove": "retention.prune", "nobody": "turn_alerts"}
 """Called by a name of its own nowhere, but by what is named here."""
 
 
