@@ -149,7 +149,7 @@ def test_nothing_of_a_drill_is_seen_where_the_team_looks(db, of):
     assert queries.runs(db) == []
     assert [row.name for row in queries.backends(db)] == ["key"]
     assert queries.overview(db) == queries.standings(db) == queries.alerts(db) == []
-    assert queries.count_alerts(db) == {}
+    assert queries.queue(db) == queries.count_alerts(db) == {}
     assert sum(queries.judged(db)) == 0
     assert queries.undetected(db) == []
     [alert] = queries.alerts(db, drills=True)
