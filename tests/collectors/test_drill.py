@@ -22,6 +22,7 @@ from collectors.lease import BackendLease, InstanceBusy
 from collectors.pairs import Pair
 from collectors.proofs import LONGEST, detect_unproven
 from store import queries, writes
+from store.alert_life import close
 from store.settings import SettingsError
 from store.writes.proofs import DIED
 from tests.collectors import collecting
@@ -236,6 +237,28 @@ def test_a_drill_that_never_ended_has_failed(db, of, team):
     assert told(db, of, now + LONGEST / 2) == []
     assert told(db, of, now + LONGEST * 2) == ["opened"]
     assert len(team.accepted) == 1
+
+
+def failed(db):
+    writes.finish_proof(
+        db, writes.begin_proof(db, *PAIR, "question-mark", "drills"), None, 0.1, None, None, "not confirmed"
+    )
+
+
+def test_drills_that_go_on_failing_are_told_seldom(db, of, team):
+    """Of drills that fail in a row the first is told, and the third; and what a person closed stays closed
+    until another one fails."""
+    actions = []
+    for _ in range(3):
+        failed(db)
+        actions.append(told(db, of))
+    assert actions == [["opened"], [], ["grew"]]
+    [alert] = queries.alerts(db)
+    writes.act_on_alert(db, alert.id, lambda it: close(it, "resolved", "ann", "seen to"), writes.nobody)
+    assert told(db, of) == []
+    failed(db)
+    assert told(db, of) == ["opened"]
+    assert len(team.accepted) == 3
 
 
 def test_a_proof_is_late_after_two_periods(db, of, team):
