@@ -64,15 +64,27 @@ def seen_in(db: Database, settings: Settings, run_id: int) -> tuple[list[Sightin
 def detect_missed(
     db: Database, settings: Settings, now: datetime, route: writes.Route = writes.nobody
 ) -> list[Turned]:
-    """Schedules that did not run, whoever should have run them. Nothing is written while nothing changes."""
-    late: dict[str, list[str]] = {}
+    """Schedules that did not run, whoever should have run them. Nothing is written while nothing changes, and
+    what a person has closed stays so until another fire is missed."""
+    fires: dict[str, list[datetime]] = {}
     for fire in queries.missed(db, now):
-        late.setdefault(fire.schedule, []).append(f"{fire.scheduled_for:%Y-%m-%dT%H:%MZ}")
+        fires.setdefault(fire.schedule, []).append(fire.scheduled_for)
     known = {signal.key.subject: signal.depth for signal in queries.open_signals(db, "missed")}
+    late = {
+        name: [f"{at:%Y-%m-%dT%H:%MZ}" for at in times]
+        for name, times in fires.items()
+        if name in known or not _was_closed(db, name, max(times))
+    }
     if known == {name: float(len(times)) for name, times in late.items()}:
         return []
     seen = missed(late, {*known, *settings.schedules})
     return writes.turn_alerts(db, lambda standing: advance(standing, seen, Facts(now)), route)
+
+
+def _was_closed(db: Database, schedule: str, since: datetime) -> bool:
+    rows = queries.alerts(db, kinds=["missed"], limit=None)
+    closed = [row for row in rows if row.closed_at is not None and row.closed_at > since]
+    return any(one.key.subject == schedule for row in closed for one in row.incident.signals)
 
 
 def _watched(db: Database, run_id: int) -> Watched | None:
@@ -92,7 +104,7 @@ def _watched(db: Database, run_id: int) -> Watched | None:
 def _closed(db: Database, settings: Settings, watched: Watched) -> ClosedRun:
     about, status = watched.about, watched.ended.status
     bars = suite_bars(settings, about.suite) if about.suite in settings.suites else {}
-    before = queries.previous_run(db, about.id)
+    before = queries.previous_run(db, about.id) if bars else None
     broken = _broken(before, bars) if before else set()
     if watched.ended is not about:
         broken |= _broken(watched.ended, bars)
