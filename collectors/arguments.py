@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -104,6 +104,22 @@ def moment(text: str | None) -> datetime | None:
         return mark_time(at)
     except ValueError as error:
         raise Refused(f"{text!r} {error}") from None
+
+
+def ahead(until: str | None, lasting: str | None) -> datetime:
+    """A time that is given as such or by how far it lies ahead."""
+    from store.sections import time_of
+
+    if (until is None) == (lasting is None):
+        raise Refused("say until when: --until 2026-03-04T09:00, or --for 8h")
+    if until is not None:
+        found = moment(until)
+        assert found is not None, "it was given"
+        return found
+    try:
+        return datetime.now(UTC) + time_of(lasting or "")
+    except (ValueError, OverflowError):
+        raise Refused(f"--for {lasting}: should be such as 30m, 8h, 7d") from None
 
 
 def said(text: str) -> str:

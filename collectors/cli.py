@@ -205,7 +205,7 @@ def run(
     json: Json = False,
 ) -> None:
     """Run suites against backends: all of them, or those named. Exit 1 unless every run is whole."""
-    from collectors import policy
+    from collectors import alerting, policy
     from collectors import runs as doing
     from collectors.configured import backend_names, suite_names
     from collectors.lint.noting import note_planned
@@ -227,6 +227,7 @@ def run(
         if drawn:
             say(f"mark {writes.add_mark(db, drawn, meta=kept)}: {drawn}")
         ended = doing.run_all(db, todo, stop)
+        alerting.after_runs(db, of, say)
         made = [done.outcome.run_id for done in ended if done.outcome]
         rows = queries.runs(db, ids=made, limit=None)
     if json:

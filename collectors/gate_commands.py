@@ -47,6 +47,7 @@ def gate(
 ) -> None:
     """Run a suite once, look again where that is suspicious, and exit 0 to ship, 1 not to, 3 without an
     answer."""
+    from collectors.alerting import after_runs
     from collectors.configured import backend_names, suite_names
     from collectors.gate import Asked
 
@@ -59,6 +60,7 @@ def gate(
     asked = Asked(*names, against, baseline, margin, pairs(meta), renew)
     with database(of) as db:
         ended = _held(db, of, asked)
+        after_runs(db, of, say)
         if isinstance(ended, str):
             _tell_no_answer(asked, ended, junit, md, json)
             raise Refused(ended, BAD if strict else NO_ANSWER)

@@ -30,11 +30,13 @@ PIPED_COLUMNS = 160
 def print_environments(envs: Sequence[Env], removed: Sequence[str] | None) -> None:
     """`removed`: by name, None where nothing was to be removed."""
     if removed is not None:
-        _console().print("\n".join(f"removed {name}" for name in removed) or "nothing removed", markup=False)
+        wide_console().print(
+            "\n".join(f"removed {name}" for name in removed) or "nothing removed", markup=False
+        )
     if not envs:
-        _console().print("no environment of a release is there", markup=False)
+        wide_console().print("no environment of a release is there", markup=False)
         return
-    table = _table(
+    table = plain_table(
         "name", "release", "with", "python", "made (UTC)", "in s", "last used (UTC)", "MB", "lock", "in use"
     )
     for env in envs:
@@ -54,7 +56,7 @@ def print_environments(envs: Sequence[Env], removed: Sequence[str] | None) -> No
             lock,
             busy,
         )
-    _console().print(table)
+    wide_console().print(table)
 
 
 def waiting(fires: Sequence[FireRow], requests: Sequence[RequestRow]) -> list[str]:
@@ -69,24 +71,24 @@ def print_runs(rows: Sequence[RunRow], fitting: int, *, narrowed: bool) -> None:
     """`fitting`: how many there are, with those that are not shown; `narrowed`: whether any was left out for
     what it is."""
     if not rows:
-        _console().print("no run fits these options" if narrowed else "no runs yet: memtrend run")
+        wide_console().print("no run fits these options" if narrowed else "no runs yet: memtrend run")
         return
-    table = _table("run", "started (UTC)", "suite", "backend", "status", "pass %", "95 % interval", "n")
+    table = plain_table("run", "started (UTC)", "suite", "backend", "status", "pass %", "95 % interval", "n")
     for row in rows:
         started = f"{row.started_at:%Y-%m-%d %H:%M}"
         suite = f"{row.suite} ({words.part(row.subset)})" if row.subset else row.suite
         table.add_row(
             str(row.id), started, suite, row.backend, row.status, *_rolled(row.metrics.get("pass"), 100)
         )
-    _console().print(table)
+    wide_console().print(table)
     if fitting > len(rows):
-        _console().print(f"{len(rows)} of {fitting} runs; --limit N shows more", highlight=False)
+        wide_console().print(f"{len(rows)} of {fitting} runs; --limit N shows more", highlight=False)
 
 
 def print_run(
     row: RunRow, cases: Sequence[CaseRow], errors: Sequence[str] = (), journal: str = "", removed: str = ""
 ) -> None:
-    console = _console()
+    console = wide_console()
     console.print(
         f"run {row.id}: {row.suite} ({row.suite_version}) on {row.backend}, {row.status}", markup=False
     )
@@ -106,7 +108,7 @@ def print_run(
 
 
 def _metrics(metrics: Mapping[str, Rolled]) -> Table:
-    table = _table("metric", "unit", "value", "95 % interval", "n", "better")
+    table = plain_table("metric", "unit", "value", "95 % interval", "n", "better")
     for name, metric in METRICS.items():
         if name in metrics:
             scale = 100 if metric.unit == "share" else 1
@@ -123,7 +125,7 @@ def _rolled(rolled: Rolled | None, scale: float) -> tuple[str, str, str]:
 
 
 def _cases(cases: Iterable[CaseRow]) -> Table:
-    table = _table("lost case", "tags", "passes", "why")
+    table = plain_table("lost case", "tags", "passes", "why")
     for case in cases:
         name = f"{case.case} (critical)" if case.critical else case.case
         table.add_row(
@@ -133,7 +135,7 @@ def _cases(cases: Iterable[CaseRow]) -> Table:
 
 
 def print_checks(checks: Iterable[CheckResult]) -> None:
-    console = _console()
+    console = wide_console()
     for check in checks:
         console.print(Text(f"{'ok ' if check.ok else 'BAD'} {check.name}: {check.detail}"), soft_wrap=True)
         if not check.ok and check.advice:
@@ -141,7 +143,7 @@ def print_checks(checks: Iterable[CheckResult]) -> None:
 
 
 def print_difference(found: Difference) -> None:
-    console = _console()
+    console = wide_console()
     since = found.old[:8] or "nothing"
     console.print(f"{found.suite}: {since} → {found.new[:8]}", markup=False, highlight=False)
     for sign, names in (("+", found.added), ("−", found.removed), ("~", found.changed)):
@@ -152,7 +154,7 @@ def print_difference(found: Difference) -> None:
 
 
 def print_log(rows: Iterable[LogRow]) -> None:
-    table = _table("when (UTC)", "what", "of", "why", "by", "owner", "until")
+    table = plain_table("when (UTC)", "what", "of", "why", "by", "owner", "until")
     for row in rows:
         of = row.subject[:8] if row.what == "version" else row.subject
         until = f"{row.expires:%Y-%m-%d}" if row.expires else ""
@@ -166,31 +168,31 @@ def print_log(rows: Iterable[LogRow]) -> None:
             Text(row.owner),
             until,
         )
-    _console().print(table)
+    wide_console().print(table)
 
 
 def print_standings(rows: Iterable[CaseStanding]) -> None:
-    table = _table("case", "counts as", "equal runs", "owner", "until", "why")
+    table = plain_table("case", "counts as", "equal runs", "owner", "until", "why")
     for row in rows:
         until = f"{row.expires:%Y-%m-%d}" if row.expires else ""
         table.add_row(
             Text(row.case), row.standing, str(row.stretch), Text(row.owner), until, Text(row.reason)
         )
-    _console().print(table)
+    wide_console().print(table)
 
 
 def print_backends(rows: Iterable[Mapping[str, Any]]) -> None:
-    table = _table("backend", "type", "release", "control", "owner")
+    table = plain_table("backend", "type", "release", "control", "owner")
     for row in rows:
         release = ", ".join([row["package"], *row["with"]]) if row["package"] else ""
         told = (row["name"], row["type"], release, row["control"], row["owner"])
         table.add_row(*(Text(cell or "") for cell in told))
-    _console().print(table)
+    wide_console().print(table)
 
 
 def print_mutants(proof: Proof) -> None:
-    console = _console()
-    table = _table("fault", "detected", "lost", "critical", "by", "named", "right")
+    console = wide_console()
+    table = plain_table("fault", "detected", "lost", "critical", "by", "named", "right")
     table.columns[0].no_wrap = True
     for mutant in proof.mutants:
         found = mutant.found
@@ -205,12 +207,12 @@ def print_mutants(proof: Proof) -> None:
     console.print(f"without a fault: {healthy}", markup=False)
 
 
-def _console() -> Console:
+def wide_console() -> Console:
     """As wide as the terminal; in a file or a pipe, where nothing wraps, as wide as the tables need."""
     return Console() if sys.stdout.isatty() else Console(width=PIPED_COLUMNS)
 
 
-def _table(*columns: str) -> Table:
+def plain_table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")

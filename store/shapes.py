@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from store import verdict_words
+from store import alert_words, verdict_words
 
 if TYPE_CHECKING:
-    from store.queries import CaseRow, CaseStanding, LogRow, RunRow
+    from store.queries import AlertRow, CaseRow, CaseStanding, DeliveryRow, LogRow, RunRow, StepRow
 
 
 def run_list(rows: Iterable[RunRow]) -> dict[str, Any]:
@@ -125,6 +125,60 @@ def _standing(row: CaseStanding) -> dict[str, Any]:
         "at": moment(row.at),
         "expires": moment(row.expires),
     }
+
+
+def alert_list(rows: Iterable[AlertRow]) -> dict[str, Any]:
+    return {"alerts": [alert(row) for row in rows]}
+
+
+def alert(row: AlertRow) -> dict[str, Any]:
+    """`suite` and `backend` are None where it is of several, or of none."""
+    it = row.incident
+    return {
+        "id": row.id,
+        "kind": it.kind.name,
+        "state": it.state,
+        "severity": it.kind.severity,
+        "backend": row.backend or None,
+        "suite": row.suite or None,
+        "title": alert_words.title(it),
+        "evidence": alert_words.evidence(it),
+        "opened_at": moment(it.opened_at),
+        "told_at": moment(it.told_at),
+        "closed_at": moment(row.closed_at),
+        "muted_until": moment(it.muted_until),
+        "acknowledged_by": it.acknowledged_by,
+        "owner": it.owner,
+        "judged": it.judged,
+        "first_bad_run": row.first_bad_run_id,
+        "last_good_run": it.last_good_run_id,
+        "cases": list(it.cases),
+        "suspects": [{name: one[name] for name in ("name", "old", "new")} for one in it.suspects],
+    }
+
+
+def alert_with_steps(
+    row: AlertRow, steps: Iterable[StepRow], deliveries: Iterable[DeliveryRow]
+) -> dict[str, Any]:
+    return {
+        **alert(row),
+        "signals": [
+            {**one.key._asdict(), "standing": one.standing, "depth": one.depth, "run": one.run_id}
+            for one in row.incident.signals
+        ],
+        "steps": [_step(step) for step in steps],
+        "deliveries": [_delivery(one) for one in deliveries],
+    }
+
+
+def _step(row: StepRow) -> dict[str, Any]:
+    told = {"action": row.action, "author": row.author, "reason": row.reason, "run": row.run_id}
+    return {"at": moment(row.at), **told}
+
+
+def _delivery(row: DeliveryRow) -> dict[str, Any]:
+    told = ("key", "channel", "kind", "state", "attempts", "status", "error")
+    return {**{name: getattr(row, name) for name in told}, "sent_at": moment(row.sent_at)}
 
 
 def moment(at: datetime | None) -> str | None:
