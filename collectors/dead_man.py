@@ -16,9 +16,9 @@ from pydantic import SecretStr
 from store import writes
 from store.database import Database
 from store.errors import StoreError
+from store.health_words import DEAD_MAN
 
-NAME = "dead-man"
-"""Of its heartbeat, which is when it was last answered, and of the source of its events."""
+NAME = DEAD_MAN
 EVERY_S = 60.0
 COMPLAIN_S = 3600.0
 TIMEOUT_S = 5.0

@@ -11,7 +11,7 @@ import streamlit as st
 
 from dashboard import data, health_tables, incidents, parts, tables
 from dashboard.parts import plain
-from store import alert_titles, queries, words
+from store import alert_titles, health_words, queries, words
 from store.queries import ChannelRow, DeliveryRow, Judged, ProofRow
 from store.sections import ChannelSection
 
@@ -135,6 +135,15 @@ def _delivery(row: DeliveryRow, alerts: bool) -> dict[str, Any]:
 
 
 # Proofs ---------------------------------------------------------------------------------------------------
+
+
+def dead_man() -> None:
+    """When the address that is pinged was last reached, where one is configured."""
+    if data.settings().alerts.dead_man_url is None:
+        return
+    beats = data.now(queries.heartbeats)
+    answered = next((beat.at for beat in beats if beat.name == health_words.DEAD_MAN), None)
+    st.markdown(f":material/monitor_heart: {plain(alert_titles.dead_man(answered, parts.now()))}.")
 
 
 def proof_line() -> None:

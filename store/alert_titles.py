@@ -109,7 +109,7 @@ def lasted(start: datetime, end: datetime) -> str:
 _STEPS = {
     "suspected": "suspected: a second look bore it out",
     "died": "came to nothing",
-    "opened": "confirmed, opened",
+    "opened": "opened",
     "joined": "joined",
     "grew": "fell further",
     "reopened": "fell further, opened again",
@@ -183,6 +183,13 @@ def proof(newest: ProofRow | None, now: datetime) -> str:
     if newest.finished_at is None and newest.error is None:
         return f"A proof of the alarm is under way, begun {words.ago(newest.started_at, now)}"
     return f"Last proof of the alarm failed {words.ago(newest.finished_at or newest.started_at, now)}"
+
+
+def dead_man(answered: datetime | None, now: datetime) -> str:
+    """Since when whoever watches the collector from elsewhere has not heard of it."""
+    if answered is None:
+        return "The dead-man switch has never answered"
+    return f"The dead-man switch answered {words.ago(answered, now)}"
 
 
 def _capital(text: str) -> str:

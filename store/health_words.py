@@ -24,6 +24,9 @@ STATES = {
 COLLECTOR = "collector"
 """The name of its heartbeat, of its lease, and of the source of its events."""
 
+DEAD_MAN = "dead-man"
+"""The name of the heartbeat that says when the dead-man switch was last answered."""
+
 HEARTBEAT_LIMIT_S = 60.0
 """A collector that has not said for so long that it lives counts as dead: it says so every 5 s."""
 

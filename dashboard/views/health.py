@@ -343,6 +343,7 @@ def _alarm() -> None:
     """Whether somebody would be told, and whether what was told was right."""
     st.fragment(channels.channels, run_every=10)()
     channels.precision()
+    channels.dead_man()
     channels.proofs(5)
 
 
