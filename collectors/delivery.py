@@ -96,15 +96,9 @@ class Sender:
 
     def round(self) -> int:
         """Send the next message of each channel, so that none waits for another's. How many were tried."""
-        disabled = queries.disabled_channels(self._db)
-        tried = 0
-        for name, section in self._sections.items():
-            if time.monotonic() < self._rests.get(name, 0.0):
-                continue
-            if name in disabled and not self._is_another(disabled[name], section):
-                continue
-            tried += self._next(name, section)
-        return tried
+        now = time.monotonic()
+        awake = [one for one in self._sections.items() if now >= self._rests.get(one[0], 0.0)]
+        return sum(self._next(name, section) for name, section in awake)
 
     def configure(self, sections: Mapping[str, ChannelSection]) -> None:
         """From now on these are the channels. What waits for others is dropped."""
@@ -117,15 +111,14 @@ class Sender:
             channel.close()
         self._open.clear()
 
-    def _is_another(self, disabled: queries.Disabled, section: ChannelSection) -> bool:
-        if address(section) == disabled.address:
-            return False
-        return writes.enable_channel(self._db, disabled.name, "its url is another one now")
-
     def _next(self, name: str, section: ChannelSection) -> bool:
         """What goes within an hour is `rate` messages, urgent ones apart. What waits and would be more
         becomes one, as soon as there is room for that."""
         load = queries.channel_load(self._db, name)
+        if load.disabled == address(section):
+            return False
+        if load.disabled is not None:
+            writes.enable_channel(self._db, name, "its url is another one now")
         room = section.rate - load.sent
         if load.waiting > room > 0:
             self._fold(name, section)

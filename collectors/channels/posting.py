@@ -13,8 +13,12 @@ PASSING = frozenset({408, 425, 429})
 """Of the errors that are the sender's, those that pass."""
 
 
+MOST_BYTES = 64 * 1024
+"""Of an answer that are read, so that the connection can be kept; what it says is not looked at."""
+
+
 class Posting:
-    """A connection that is kept between messages. Follows no redirect, and reads no answer's text."""
+    """A connection that is kept between messages. Follows no redirect."""
 
     def __init__(self, url: str, timeout: float) -> None:
         self._url = url
@@ -26,6 +30,7 @@ class Posting:
         try:
             with self._client.stream("POST", self._url, content=body, headers=told) as answer:
                 status, said = answer.status_code, answer.headers
+                _read(answer)
         except (httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeError):
             raise Refused("its url is no address that can be sent to", permanent=True) from None
         except httpx.HTTPError as error:
@@ -36,6 +41,12 @@ class Posting:
 
     def close(self) -> None:
         self._client.close()
+
+
+def _read(answer: httpx.Response) -> None:
+    for _ in answer.iter_raw():
+        if answer.num_bytes_downloaded > MOST_BYTES:
+            return
 
 
 def _refusal(status: int, headers: httpx.Headers) -> Refused:

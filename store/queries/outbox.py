@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import cache
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -16,10 +17,11 @@ DIGEST = "digest"
 
 class Load(NamedTuple):
     """`sent` within the last hour of the database's clock, and `waiting`; urgent messages left out, and of
-    those that wait digests too."""
+    those that wait digests too. `disabled`: of a channel that takes nothing, the hash of where it was sent."""
 
     sent: int
     waiting: int
+    disabled: str | None
 
 
 class Waiting(NamedTuple):
@@ -38,7 +40,7 @@ class Disabled(NamedTuple):
     address: str
 
 
-def foldable(channel: str) -> sa.ColumnElement[bool]:
+def foldable(channel: str | sa.BindParameter[str]) -> sa.ColumnElement[bool]:
     """What becomes a digest where there is too much of it."""
     delivery = m.delivery.c
     waits = sa.and_(delivery.channel == channel, delivery.state == "queued")
@@ -46,15 +48,20 @@ def foldable(channel: str) -> sa.ColumnElement[bool]:
 
 
 def channel_load(db: Database, channel: str) -> Load:
-    """How much a channel was sent of late, and how much waits for it."""
-    delivery, count = m.delivery.c, sa.func.count()
-    lately = sa.and_(
-        delivery.channel == channel, delivery.sent_at.between(NOW - HOUR_S, NOW), ~delivery.urgent
-    )
-    sent = sa.select(count).select_from(m.delivery).where(lately)
-    waiting = sa.select(count).select_from(m.delivery).where(foldable(channel))
+    """How much a channel was sent of late, how much waits for it, and whether it takes anything."""
     with db.read() as connection:
-        return Load(connection.execute(sent).scalar_one(), connection.execute(waiting).scalar_one())
+        return Load(*connection.execute(_load(), {"name": channel}).one())
+
+
+@cache
+def _load() -> sa.Select[Any]:
+    """Made once, since it is asked before each message."""
+    delivery, name, count = m.delivery.c, sa.bindparam("name", type_=sa.String), sa.func.count()
+    lately = sa.and_(delivery.channel == name, delivery.sent_at.between(NOW - HOUR_S, NOW), ~delivery.urgent)
+    sent = sa.select(count).select_from(m.delivery).where(lately)
+    waiting = sa.select(count).select_from(m.delivery).where(foldable(name))
+    disabled = sa.select(m.channel_state.c.address).where(m.channel_state.c.name == name)
+    return sa.select(sent.scalar_subquery(), waiting.scalar_subquery(), disabled.scalar_subquery())
 
 
 def waiting(db: Database, channel: str) -> list[Waiting]:

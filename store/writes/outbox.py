@@ -8,10 +8,12 @@ is due at once, and a claim that would last longer than `CLAIM_S` is over: then 
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import cache
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
+from sqlalchemy.sql.base import Executable
 
 from store import models as m
 from store.database import NOW, Database, upsert
@@ -46,19 +48,27 @@ def claim_delivery(
     """Take the oldest message that is due to a channel, or None: no two callers get the same one. What is
     told of one alert is told in its order. `owner`: no other sender's name; `urgent`: only one that waits for
     no rate; `seconds`: at most `CLAIM_S`."""
-    delivery = m.delivery.c
-    oldest = _oldest(channel, urgent)
-    claim = m.delivery.update().where(delivery.id == oldest, delivery.state.in_(("queued", "claimed")))
-    claim = claim.values(
-        state="claimed", claimed_by=owner, claimed_until=NOW + seconds, attempts=delivery.attempts + 1
-    )
+    given = {"to_channel": channel, "of_owner": owner, "for_s": seconds}
     with db.write() as connection:
-        row = connection.execute(claim.returning(*(delivery[name] for name in Claim._fields))).first()
+        row = connection.execute(_claiming(urgent), given).first()
         return None if row is None else Claim(*row)
 
 
-def _oldest(channel: str, urgent: bool) -> sa.ScalarSelect[int]:
+@cache
+def _claiming(urgent: bool) -> Executable:
+    """Made once, since it is asked before each message."""
+    delivery = m.delivery.c
+    free = sa.and_(delivery.id == _oldest(urgent), delivery.state.in_(("queued", "claimed")))
+    claim = m.delivery.update().where(free)
+    until, attempts = NOW + sa.bindparam("for_s", type_=sa.Float), delivery.attempts + 1
+    owner = sa.bindparam("of_owner", type_=sa.String)
+    claim = claim.values(state="claimed", claimed_by=owner, claimed_until=until, attempts=attempts)
+    return claim.returning(*(delivery[name] for name in Claim._fields))
+
+
+def _oldest(urgent: bool) -> sa.ScalarSelect[int]:
     one, before = m.delivery.alias("one"), m.delivery.alias("before").c
+    channel = sa.bindparam("to_channel", type_=sa.String)
     queued = sa.and_(one.c.state == "queued", _is_past(one.c.due, LONGEST_WAIT_S))
     left = sa.and_(one.c.state == "claimed", _is_past(one.c.claimed_until, CLAIM_S))
     pending = before.state.in_(("queued", "claimed"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -96,6 +97,7 @@ def test_hostile_names_do_nothing(size: int) -> None:
         assert not {*"\u202e\u200f\u2066\u2069\x07\x1b"} & {*shown}
         assert not any(markup in shown for markup in ("<!channel", "<@U", "@here", "https://evil"))
         shown = everything({**document, "blocks": document["blocks"][1:]})  # in a header nothing is formatted
+        shown = re.sub(r"https?://[^|>\"]+", "", shown)
         assert not any(markup in shown for markup in ("*bold*", "_it_", "~no~", "`code`"))
 
 

@@ -165,7 +165,7 @@ def test_a_digest_takes_the_place_of_all_or_of_none(db: Database) -> None:
     assert {name for name, row in rows.items() if row[0] == "queued"} == {
         "three", "critical", "elsewhere", "digest",
     }  # fmt: skip
-    assert queries.channel_load(db, "team") == (0, 1)
+    assert queries.channel_load(db, "team") == (0, 1, None)
 
 
 def test_what_was_sent_counts_for_an_hour(db: Database) -> None:
@@ -174,11 +174,11 @@ def test_what_was_sent_counts_for_an_hour(db: Database) -> None:
     queue(db, "critical", urgent=True)
     for _ in range(4):
         writes.mark_sent(db, claim(db), 200)
-    assert queries.channel_load(db, "team") == (3, 0)
+    assert queries.channel_load(db, "team") == (3, 0, None)
     with db.write() as connection:
         old = m.delivery.update().where(m.delivery.c.key == "one")
         connection.execute(old.values(sent_at=NOW - 3601))
-    assert queries.channel_load(db, "team") == (2, 0)
+    assert queries.channel_load(db, "team") == (2, 0, None)
 
 
 def test_a_channel_that_is_gone_keeps_what_waits(db: Database) -> None:
