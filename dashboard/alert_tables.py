@@ -169,14 +169,12 @@ def signals_columns() -> dict[str, Any]:
     }
 
 
-def steps_frame(steps: Sequence[StepRow]) -> pd.DataFrame:
+def steps_frame(row: AlertRow, steps: Sequence[StepRow]) -> pd.DataFrame:
     """Oldest first, so that it reads as a story."""
-    return pd.DataFrame(
-        [
-            {"at": one.at.astimezone(parts.zone()), "what": alert_titles.step(one), "run": one.run_id}
-            for one in steps
-        ]
-    )
+    first = {"at": row.incident.opened_at, "what": "seen first", "run": row.first_bad_run_id}
+    told = [{"at": one.at, "what": alert_titles.step(one), "run": one.run_id} for one in steps]
+    frame = pd.DataFrame([{**one, "at": one["at"].astimezone(parts.zone())} for one in [first, *told]])
+    return frame.astype({"run": "Int64"})
 
 
 def steps_columns() -> dict[str, Any]:

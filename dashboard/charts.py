@@ -56,13 +56,15 @@ class Level(NamedTuple):
 
 
 class Alert(NamedTuple):
-    """A run at which a verdict turned: its time and value, in which colour, and what is said."""
+    """A run at which a verdict turned: its time and value, in which colour, and what is said. `alert_id`: of
+    the alert that it began, which is named beneath and opened by a click, 0 for none."""
 
     run_id: int
     at: datetime
     value: float
     colour: str
     text: str
+    alert_id: int = 0
 
 
 class Line(NamedTuple):
@@ -359,8 +361,10 @@ def _rings(alerts: Sequence[Alert], metric: str, window: Window, number: int) ->
     return go.Scatter(
         x=[local(alert.at, window.zone) for alert in alerts],
         y=[_rounded(alert.value, metric) for alert in alerts],
-        customdata=[[alert.run_id] for alert in alerts], text=[safe(alert.text) for alert in alerts],
-        yaxis=f"y{number}", mode="markers", hovertemplate="%{text}<extra></extra>",
+        customdata=[[alert.run_id, *([alert.alert_id] if alert.alert_id else [])] for alert in alerts],
+        text=[f"A-{alert.alert_id}" if alert.alert_id else "" for alert in alerts],
+        textposition="bottom center", hovertext=[safe(alert.text) for alert in alerts],
+        yaxis=f"y{number}", mode="markers+text", hovertemplate="%{hovertext}<extra></extra>",
         marker={
             "symbol": "circle-open", "size": 15,
             "line": {"width": 2.2, "color": [alert.colour for alert in alerts]},

@@ -9,7 +9,7 @@ from datetime import timedelta
 import streamlit as st
 
 from dashboard import data, incidents, parts
-from store.alert_life import STANDING_STATES
+from store.alert_life import STANDING_STATES, meant
 from store.queries import AlertRow
 
 MUTES = {"1 day": 1, "3 days": 3, "1 week": 7, "4 weeks": 28}
@@ -34,7 +34,8 @@ def buttons(row: AlertRow) -> None:
             if it.acknowledged_by is None:
                 _acknowledge(row)
             _mute(row)
-            _intended(row)
+            if meant(it):
+                _intended(row)
         if it.told_at is not None:
             _judge(row)
         if it.state in STANDING_STATES:

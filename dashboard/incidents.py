@@ -110,48 +110,44 @@ def holder(incident: Incident) -> str:
 
 def row(one: AlertRow) -> None:
     """An alert that stands, with its way in."""
-    it = one.incident
+    image = chart(one)
     with st.container(border=True):
-        told, drawn, ways = st.columns([5, 2.6, 1.9], vertical_alignment="center", gap="medium")
+        widths = [5.0, 2.6, 1.9] if image else [7.6, 1.9]
+        told, *drawn, ways = st.columns(widths, vertical_alignment="center", gap="medium")
         with told.container(gap="xxsmall"):
-            head(one)
-            st.markdown(plain(alert_words.evidence(it)))
-            since = alert_titles.since(it, parts.moment(it.opened_at), parts.now())
-            st.markdown(f":small[:gray[{plain(since)} · {holder(it)}]]")
-        with drawn:
-            chart(one)
+            _told(one)
+        for place in drawn:
+            place.image(image, width="stretch", alt=f"Its series: {alert_words.title(one.incident)}")
         with ways.container(horizontal=True, vertical_alignment="center", horizontal_alignment="right"):
-            if it.state == "open" and data.may_write():
+            if one.incident.state == "open" and data.may_write():
                 st.button("I have it", key=f"have-{one.id}", on_click=acknowledge, args=(one.id,))
             parts.onward("alert", "Open", alert=str(one.id))
 
 
-def head(one: AlertRow) -> None:
+def _told(one: AlertRow) -> None:
+    it = one.incident
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        badge(one.incident)
-        facts = " · ".join(filter(None, [where(one), number(one.id)]))
-        st.markdown(f"{facts}", width="content")
+        badge(it)
+        st.markdown(" · ".join(filter(None, [where(one), number(one.id)])), width="content")
+    st.markdown(plain(alert_words.evidence(it)))
+    since = alert_titles.since(it, parts.moment(it.opened_at), parts.now())
+    st.markdown(f":small[:gray[{plain(since)} · {holder(it)}]]")
 
 
-def chart(one: AlertRow) -> None:
-    """The series of its worst signal, with a line where it began."""
+def chart(one: AlertRow) -> str:
+    """The series of its worst signal as SVG, with a line where it began; "" where there is none to draw."""
     signal = alert_words.lead(one.incident)
-    metric = metric_of(signal)
-    points = series(signal, metric, parts.now() - SHOWN) if metric else []
-    if METRICS.get(metric) is None or METRICS[metric].unit != "share" or len(points) < 2:
-        return
+    metric, style = metric_of(signal), parts.styles().get(signal.key.backend)
+    if metric not in METRICS or METRICS[metric].unit != "share" or style is None:
+        return ""
+    points = series(signal, metric, parts.now() - SHOWN)
+    if len(points) < 2:
+        return ""
     dots = [Dot(point.started_at, point.mean, point.low, point.high) for point in points]
     widths = [dot.high - dot.low for dot in dots if dot.high is not None and dot.low is not None]
-    mark = next(
-        (dot.at for dot, p in zip(dots, points, strict=True) if p.run_id == signal.first_run_id), None
-    )
+    mark = next((point.started_at for point in points if point.run_id == signal.first_run_id), None)
     frame = Frame(dots[0].at, dots[-1].at, sparkline.span(widths), SPARK, mark)
-    style = parts.styles().get(signal.key.backend)
-    if style:
-        image = sparkline.sparkline(dots, style, parts.theme(), frame)
-        st.image(
-            image, width="stretch", alt=f"{signal.key.backend} on {signal.key.suite} over {len(dots)} runs"
-        )
+    return sparkline.sparkline(dots, style, parts.theme(), frame)
 
 
 def metric_of(signal: Signal) -> str:

@@ -456,7 +456,8 @@ def judge(incident: Incident, judged: Literal["real", "noise"], who: str, reason
         raise NotPossible("nobody was told of it, so it was no alarm: neither real nor noise")
     if judged == "noise" and not reason.strip():
         raise NotPossible("noise: say why, in a few words")
-    return Turned(incident._replace(judged=judged), (Step("judged", reason or judged, who),))
+    said = f"{judged}: {reason}" if reason.strip() else judged
+    return Turned(incident._replace(judged=judged), (Step("judged", said, who),))
 
 
 def unlooked(incident: Incident, why: str) -> Turned:

@@ -29,7 +29,7 @@ from dashboard.parts import plain
 from dashboard.strips import Cell, Row
 from store import alert_titles, alert_words, queries, verdict_words, words
 from store.alert_kinds import KINDS
-from store.alert_life import STANDING_STATES, Incident, Signal
+from store.alert_life import Incident, Signal
 from store.metrics import METRICS
 from store.queries import AlertRow, RunRow, TrendPoint
 
@@ -96,14 +96,20 @@ def _facts(row: AlertRow) -> None:
 
 
 def _standing(row: AlertRow) -> None:
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        with st.container(horizontal=True, vertical_alignment="center", gap="small", width="content"):
-            incidents.badge(row.incident)
-            judged = f" · judged {row.incident.judged}" if row.incident.judged else ""
-            state = alert_words.STATES[row.incident.state].lower()
-            told = " · ".join([state, incidents.holder(row.incident)])
-            st.markdown(f":gray[{told}{judged}]", width="content")
+    told, ways = st.columns([1, 1.9], vertical_alignment="center")
+    with told.container(horizontal=True, vertical_alignment="center", gap="small"):
+        incidents.badge(row.incident)
+        judged = f"judged {row.incident.judged}" if row.incident.judged else ""
+        facts = [*_state(row.incident), incidents.holder(row.incident), judged]
+        st.markdown(f":gray[{' · '.join(filter(None, facts))}]", width="content")
+    with ways:
         incident_actions.buttons(row)
+
+
+def _state(it: Incident) -> list[str]:
+    """Where the badge does not say it."""
+    state = alert_words.STATES[it.state]
+    return [] if state == alert_words.badge(it) else [state.lower()]
 
 
 # What is wrong --------------------------------------------------------------------------------------------
@@ -160,7 +166,7 @@ def _chart(row: AlertRow, signal: Signal) -> None:
     points = incidents.series(signal, metric, row.incident.opened_at - BEFORE) if metric in METRICS else []
     if len(points) < 2 or style is None:
         return
-    began = next((point.started_at for point in points if point.run_id == signal.first_run_id), None)
+    began = _began(signal, points)
     window = _window(points)
     line = Line(signal.key.backend, style, points, True, True, incident_chart.levels(points, began))
     rows = _rows(row.incident, signal, points[0])
@@ -174,6 +180,13 @@ def _chart(row: AlertRow, signal: Signal) -> None:
     st.caption(
         f"{words.label(metric).capitalize()} of whole runs.{drawn} Click a point for its run{squares}."
     )
+
+
+def _began(signal: Signal, points: Sequence[TrendPoint]) -> datetime | None:
+    """When the first run of the new state was, where it is drawn: a leak is seen weeks after it began."""
+    leak = signal.content.get("leak") if signal.key.kind == "leak" else None
+    first = leak["first_bad"] if leak else signal.first_run_id
+    return next((point.started_at for point in points if point.run_id == first), None)
 
 
 def _are_more(row: AlertRow) -> bool:
@@ -206,10 +219,10 @@ def _rows(it: Incident, signal: Signal, first: TrendPoint) -> list[Row]:
 
 def _marks(it: Incident, points: Sequence[TrendPoint], signal: Signal) -> list[Tick]:
     """The first suspect where the first bad run stands."""
-    began = next((point.started_at for point in points if point.run_id == signal.first_run_id), None)
+    began = _began(signal, points)
     first = next((one["sentence"] for one in it.suspects if not one["moved_before"]), "")
     half = axes.usual_step([point.started_at for point in points]) / 2
-    return [Tick(began - half, first or "seen first")] if began else []
+    return [Tick(began - half, first or "began")] if began else []
 
 
 def _opened() -> None:
@@ -260,12 +273,17 @@ def _signals(it: Incident) -> None:
 
 def _suspects(row: AlertRow, signal: Signal) -> None:
     it = row.incident
+    if signal.run_id is None:
+        _ways(row, signal)
+        return
     st.subheader("Suspects", anchor=False)
     if it.suspects:
         frame = alert_tables.suspects_frame(it.suspects)
         health_tables.table(frame, "suspects", alert_tables.suspects_columns())
         if any(one["moved_before"] for one in it.suspects):
             st.caption("Unlikely: it had changed before, without effect.")
+    elif it.last_good_run_id is None:
+        st.markdown("There is no good run before it to compare with.")
     else:
         st.markdown("Nothing that is recorded changed between the last good and the first bad run.")
     told = verdict_words.control(signal.content) if "difference" in signal.content else ""
@@ -296,11 +314,8 @@ def _timeline(row: AlertRow) -> None:
     with parts.heading("Timeline"):
         if steps:
             tables.download("CSV", "timeline.csv", lambda: health_tables.rows_csv(steps))
-    if steps:
-        health_tables.table(alert_tables.steps_frame(steps), "timeline", alert_tables.steps_columns())
-    else:
-        told = "A first look found it; nothing has become of it yet."
-        st.markdown(told if row.incident.state in STANDING_STATES else "Nothing became of it.")
+    frame = alert_tables.steps_frame(row, steps)
+    health_tables.table(frame, "timeline", alert_tables.steps_columns())
 
 
 def _deliveries(row: AlertRow) -> None:

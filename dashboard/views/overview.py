@@ -101,11 +101,13 @@ def _facts(rows: Sequence[OverviewRow]) -> None:
 def _alerts() -> None:
     """Those that are open, the worst first."""
     found = data.ask(queries.alerts, states=TOLD_STATES, limit=None)
-    for row in sorted(found, key=incidents.urgency)[:MOST_ALERTS]:
-        with st.container(border=True):
+    if not found:
+        return
+    with st.container(border=True, gap="xsmall"):
+        for row in sorted(found, key=incidents.urgency)[:MOST_ALERTS]:
             incidents.link(row)
-    if len(found) > MOST_ALERTS:
-        parts.onward("alerts", f"{len(found) - MOST_ALERTS} more")
+        if len(found) > MOST_ALERTS:
+            parts.onward("alerts", f"{len(found) - MOST_ALERTS} more that stand")
 
 
 def _last_day(rows: Sequence[OverviewRow]) -> str:

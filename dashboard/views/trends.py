@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from dashboard import charts, data, levels, navigation, parts, verdicts
+from dashboard import charts, data, incidents, levels, navigation, parts, verdicts
 from dashboard.charts import Alert, Extras, Line
 from dashboard.figures import Tick, Window, safe
 from dashboard.parts import plain
 from dashboard.strips import Cell, Row, broke
-from store import queries, verdict_titles, verdict_words, words
+from store import alert_words, queries, verdict_titles, verdict_words, words
 from store.metrics import METRICS
-from store.queries import ControlRow, EnvironmentChange, LostCase, TrendPoint
+from store.queries import AlertRow, ControlRow, EnvironmentChange, LostCase, TrendPoint
 
 RANGES = {"30 d": 30, "90 d": 90, "365 d": 365}
 TOGETHER, EACH = "Together", "One each"
@@ -232,9 +232,28 @@ def _alerts(chosen: Filters, points: Sequence[TrendPoint]) -> dict[str, list[Ale
             if after and told.get(after.run_id) in verdicts.ALARMING
             and not (before and told.get(before.run_id) in verdicts.ALARMING)
         ]  # fmt: skip
-        if turned:
-            found[name] = turned
+        kept = {one.run_id: one for one in [*turned, *_told_alerts(chosen, series)]}
+        if kept:
+            found[name] = sorted(kept.values(), key=lambda one: one.at)
     return found
+
+
+def _told_alerts(chosen: Filters, series: Sequence[TrendPoint]) -> list[Alert]:
+    """The alerts that somebody was told of, each at the first run that showed it."""
+    at, found = {point.run_id: point for point in series}, []
+    for row in data.ask(queries.alerts, suite=chosen.suite, limit=None):
+        signal = alert_words.lead(row.incident)
+        point = at.get(signal.first_run_id or 0)
+        if point and row.incident.told_at and incidents.metric_of(signal) == chosen.metric:
+            text = f"{incidents.number(row.id)}: {alert_words.title(row.incident)}, click opens it"
+            found.append(Alert(point.run_id, point.started_at, point.mean, _colour(row), text, row.id))
+    return found
+
+
+def _colour(row: AlertRow) -> str:
+    theme = parts.theme()
+    colours = {"red": theme.worse, "orange": theme.suspected, "violet": theme.problem}
+    return colours.get(incidents.LOOKS[row.incident.kind.name].colour, theme.text)
 
 
 def _alert(point: TrendPoint, content: Mapping[str, Any]) -> Alert:
@@ -245,11 +264,13 @@ def _alert(point: TrendPoint, content: Mapping[str, Any]) -> Alert:
 
 
 def _opened() -> None:
-    """A point opens its run, a square its case."""
+    """A point opens its run, a square its case, a ring its alert."""
     for point in st.session_state.trend.selection.points:
         run_id, *case = point["customdata"]
         if len(case) == 2 and isinstance(case[1], str):
             navigation.go("case", case=case[0], run=run_id)
+        elif len(case) == 1:
+            navigation.go("alert", alert=case[0])
         else:
             navigation.go("run", run=run_id)
 
@@ -341,7 +362,11 @@ def _legend(chosen: Filters, broken: Sequence[Row], lines: Sequence[Line]) -> st
         if any(line.control for line in lines)
         else ""
     )
-    ring = "Ring: the first night told worse. " if any(line.alerts for line in lines) else ""
+    ring = (
+        "Ring: the first night told worse, with the number of its alert. "
+        if any(line.alerts for line in lines)
+        else ""
+    )
     gaps = "Not smoothed; a gap is a time without a whole run."
     return f"{shaded} {level}{ring}{control}{drawn}{gaps} {kinds} {clicks}."
 

@@ -25,8 +25,15 @@ SUSPECTS = (
     {"name": "numpy", "old": "2.4.0", "new": "2.4.1", "kind": "packages", "moved_before": True,
      "sentence": "numpy 2.4.0 → 2.4.1"},
 )  # fmt: skip
-CHANNELS = '[channels.team]\ntype = "slack"\nurl = "https://hooks.example.org/T/B/x"\n[channels.ops]\n' \
-    'type = "webhook"\nurl = "https://ops.example.org/hook"\n'  # fmt: skip
+CHANNELS = """
+[channels.team]
+type = "slack"
+url = "https://hooks.example.org/T/B/x"
+
+[channels.ops]
+type = "webhook"
+url = "https://ops.example.org/hook"
+"""
 
 
 class Alarmed(NamedTuple):
@@ -121,7 +128,7 @@ def _worse(make: _Maker, run: RunRow, good: RunRow) -> int:
     facts = {
         "suspects": SUSPECTS, "suspect": "packages.mem0ai: 2.1.0 -> 2.2.1", "last_good_run_id": good.id,
         "context": {"at": run.started_at.isoformat(), "cases": 29, "failures": failures, "tags": tags},
-        "tags": {case: ("supersession",) for case in make.world.broken},
+        "tags": dict.fromkeys(make.world.broken, ("supersession",)),
     }  # fmt: skip
     alert = 0
     for minutes, stage in ((9, "suspicion"), (24, "suspected"), (150, "confirmed")):

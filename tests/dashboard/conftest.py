@@ -19,6 +19,7 @@ from dashboard import api, machines
 from dashboard.limiter import RateLimit
 from store.database import open_database
 from tests.dashboard import calls
+from tests.dashboard.alarmed import Alarmed, alarm
 from tests.dashboard.seed import World, seed
 from tests.dashboard.watched import watch
 from tests.store.seeding import Seed
@@ -66,6 +67,15 @@ def watched_record(seeded: Seeded, tmp_path_factory: pytest.TempPathFactory) -> 
     watch(database, seeded.world.nights)
     database.close()
     return path
+
+
+@pytest.fixture(scope="session")
+def alarmed(seeded: Seeded, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Alarmed]:
+    """The seeded record with alerts of every state, and which is which. Tests copy it before they write."""
+    path = tmp_path_factory.mktemp("alarmed") / "memtrend.db"
+    shutil.copy(seeded.path, path)
+    with closing(open_database(f"sqlite:///{path}")) as database:
+        return path, alarm(database, seeded.world)
 
 
 @pytest.fixture
