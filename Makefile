@@ -5,7 +5,7 @@ ARGS ?=
 
 INSTALL = $(PYTHON) scripts/install.py
 # Everything that some test, check or figure needs.
-WORKSHOP = bench build isolated lint mem0 minilm postgres test
+WORKSHOP = apprise bench build isolated lint mem0 minilm postgres test
 BENCHMARKS = $(filter-out benchmarks/measure.py, $(wildcard benchmarks/*.py))
 
 .PHONY: help install up test test-backends lint lock bench mutants screenshots clean python

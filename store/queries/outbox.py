@@ -17,7 +17,7 @@ DIGEST = "digest"
 
 class Load(NamedTuple):
     """`sent` within the last hour of the database's clock, and `waiting`; urgent messages left out, and of
-    those that wait digests too. `disabled`: of a channel that takes nothing, the hash of where it was sent."""
+    those that wait digests too. `disabled`: of a channel that takes nothing, the hash of its address."""
 
     sent: int
     waiting: int
@@ -32,7 +32,7 @@ class Waiting(NamedTuple):
 
 
 class Disabled(NamedTuple):
-    """A channel that takes nothing. `address`: a hash of where it was sent."""
+    """A channel that takes nothing. `address`: a hash of its address."""
 
     name: str
     disabled_at: datetime
