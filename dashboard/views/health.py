@@ -242,7 +242,9 @@ def _counts() -> None:
 
 
 def _leases() -> None:
-    beats, leases, clock = data.now(queries.heartbeats), data.now(queries.leases), data.now(queries.clock)
+    """The dead-man switch, which beats for somebody else, stands with the alarm."""
+    leases, clock = data.now(queries.leases), data.now(queries.clock)
+    beats = [beat for beat in data.now(queries.heartbeats) if beat.name != health_words.DEAD_MAN]
     with parts.heading("Leases and heartbeats"):
         if beats or leases:
             tables.download("CSV", "leases.csv", lambda: _held_csv(beats, leases))

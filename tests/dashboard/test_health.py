@@ -307,3 +307,17 @@ def test_versions_and_the_record(open_page: Open, fresh: Database) -> None:
     assert {"memtrend", "SQLite", "Python", "streamlit"} <= versions.keys()
     assert "fresh.db" in text(at)
     assert cards(at)["Record"].endswith("kB")
+
+
+def test_the_dead_man_switch_is_told(
+    fresh: Database, open_page: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When it was last answered, or that it never was; its address is not shown."""
+    monkeypatch.setenv("MEMTREND_ALERTS__DEAD_MAN_URL", "https://watch.example.org/s3cret")
+    page = text(open_page("health", fresh.url_public))
+    assert "The dead-man switch has never answered." in page
+    writes.beat(fresh, "dead-man", 4711, "here")
+    page = text(open_page("health", fresh.url_public))
+    assert "The dead-man switch answered" in page
+    assert "s3cret" not in page
+    assert "heartbeat of dead-man" not in page
