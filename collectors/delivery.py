@@ -176,7 +176,7 @@ class Sender:
 def _texts(db: Database, message: Message) -> tuple[str, ...]:
     """What the lost cases that a message names ask, and what came back first. The outbox keeps none of it."""
     names = {one.name for one in message.cases}
-    if not names or message.run_id is None:
+    if not names or message.run_id is None or message.drill:  # the run of a drill is in no record
         return ()
     cases = [case for case in queries.run_cases(db, message.run_id) if case.case in names]
     return tuple(f"{case.case}: {case.query} → {case.first_hit or 'nothing'}" for case in cases)

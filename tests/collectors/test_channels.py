@@ -6,16 +6,21 @@ import hmac
 import json
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+import time_machine
 
 from collectors.channels import CHANNELS, Refused, open_channel
 from collectors.channels.slack import escaped, harmless, payload
 from collectors.message import daily, digest, frozen, headline, plain_text, sample, thawed
+from store.alert_kinds import KINDS, AlertKind
 from store.alert_life import Step
 from store.alert_words import Message, message, title
-from store.sections import ChannelSection
+from store.sections import AlertsSection, ChannelSection
+from store.settings import load_settings
 from tests.collectors.incidents import VERDICT, incident
 from tests.collectors.slack_server import Answer, SlackServer, problems, running
 
@@ -272,3 +277,57 @@ def test_apprise_says_what_it_does_not_know() -> None:
         open_channel("mail", section("nosuchservice://user:hunter22@host", type="apprise"))
     assert refused.value.permanent
     assert "hunter22" not in str(refused.value)
+
+
+# As docs/alerts.md says
+
+DOCS = (Path(__file__).parents[2] / "docs" / "alerts.md").read_text(encoding="utf-8")
+
+
+def test_the_snippet_of_the_documentation_verifies() -> None:
+    """The function that the documentation gives takes a message as it arrives, and none that was changed, is
+    old, was signed with another secret or not at all."""
+    namespace: dict[str, Any] = {}
+    (snippet,) = re.findall(r"(?s)```python\n(.*?)```", DOCS)
+    exec(snippet, namespace)
+    is_genuine = namespace["is_genuine"]
+    with running(strict=False) as server:
+        channel = open_channel("hook", section(server.url, type="webhook", secret="a-secret"))
+        channel.send(told())
+        channel.close()
+    headers, body, _ = server.posts[0]
+    assert is_genuine("a-secret", headers, body)
+    assert not is_genuine("another", headers, body)
+    assert not is_genuine("a-secret", headers, body + b" ")
+    assert not is_genuine("a-secret", {}, body)
+    assert not is_genuine("a-secret", {**headers, "memtrend-timestamp": "1"}, body)
+    with time_machine.travel(datetime.now(UTC) + timedelta(hours=1)):
+        assert not is_genuine("a-secret", headers, body)
+
+
+def test_the_documented_channels_are_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The configuration that the documentation shows loads as it stands there, but for the file of its
+    secret."""
+    (tmp_path / "slack").write_text("https://hooks.slack.com/services/T0/B0/x")
+    for name in re.findall(r"\$\{env:(\w+)\}", DOCS):
+        monkeypatch.setenv(name, "a-value")
+    (shown,) = re.findall(r"(?s)```toml\n(.*?)```", DOCS)
+    (tmp_path / "memtrend.toml").write_text(shown.replace("/run/secrets/", ""))
+    channels = load_settings(tmp_path / "memtrend.toml").channels
+    assert {name: one.type for name, one in channels.items()} == {
+        "team": "slack", "pager": "webhook", "mail": "apprise",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+def test_every_kind_is_documented(kind: AlertKind) -> None:
+    """A kind of alert stands in docs/alerts.md with its severity, in the words of the code."""
+    assert f"| `{kind.name}` | {kind.severity} | {kind.meaning} |" in DOCS.splitlines()
+
+
+def test_every_key_and_field_is_documented() -> None:
+    """What can be set of a channel, and what its document holds, stands in docs/alerts.md."""
+    keys = {*ChannelSection.model_fields, *AlertsSection.model_fields, *Message._fields}
+    assert [
+        key for key in keys if f"`{key}`" not in DOCS and f"{key} = " not in DOCS.replace("\n", " ")
+    ] == []
