@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -38,6 +38,8 @@ NAME = "@drill"
 """What the backend of a drill is called, as no backend that is configured may be."""
 FAULT = "question-mark"
 """Half of a suite's questions and more are lost by it, while all that an adapter is checked for holds."""
+FALLS = frozenset({"regression", "critical"})
+"""Kinds of alerts that the fault must be seen as: a bar that was broken before proves nothing."""
 PATIENCE_S = 60.0
 """How long a message may take: the first attempts of every channel are made by then."""
 POLL_S = 0.1
@@ -132,8 +134,7 @@ class Drill:
     def _prove(self) -> None:
         if not drill_channels(self.settings):
             raise Unproven("no channel takes drills; give one drills = true")
-        seen = self._seen()
-        turned = self._told(seen)
+        turned = self._told(*self._seen())
         self._await_delivery(next(one.incident.id for one in turned if one.incident.id is not None))
         self.receipt.delivered = self._seconds()
 
@@ -142,7 +143,7 @@ class Drill:
 
     # Measured, in a record of its own
 
-    def _seen(self) -> list[Sighting]:
+    def _seen(self) -> tuple[list[Sighting], Facts]:
         with (
             scratch() as (folder, _),
             closing(open_database(f"sqlite:///{folder / 'drill.db'}")) as record,
@@ -158,21 +159,22 @@ class Drill:
         limits = RunLimits(planned.limits.timeout_s, max_diagnoses=planned.limits.max_diagnoses)
         return replace(planned, backend=backend, control=None, limits=limits)
 
-    def _measured(self, record: Database, healthy: RunPlan) -> list[Sighting]:
+    def _measured(self, record: Database, healthy: RunPlan) -> tuple[list[Sighting], Facts]:
         """A night without the fault, which is all that answers which repeat are held against, and one with
         it."""
         self._ran(record, healthy)
         broken = replace(healthy, backend=with_fault(healthy.backend, self.fault)) if self.fault else healthy
         run_id = self._ran(record, broken, self._looked_again())
         found = detection.seen_in(record, self.settings, run_id)
-        seen = [one for one in found[0] if one.standing != "clear"] if found else []
+        assert found is not None, "alerts are for whole runs of whole suites"
+        seen = [one for one in found[0] if one.standing != "clear" and one.key.kind in FALLS]
         if not seen:
-            raise Unproven(f"not detected: {self._what}, and {self.pair.suite} found nothing wrong")
+            raise Unproven(f"not detected: {self._what}, and {self.pair.suite} is no worse than before")
         self._detected()
         if not any(one.standing == "sure" for one in seen):
             raise Unproven(f"not confirmed: {self._what}, and the looks do not agree that it is worse")
         self.receipt.confirmed = self._seconds()
-        return seen
+        return seen, found[1]
 
     def _ran(self, record: Database, planned: RunPlan, report: runner.Report = lambda progress: None) -> int:
         outcome = runner.run(planned, record, on_progress=report, stop=self.stop)
@@ -203,12 +205,14 @@ class Drill:
 
     # Told, in the team's
 
-    def _told(self, seen: Sequence[Sighting]) -> list[Turned]:
-        facts = Facts(
-            datetime.now(UTC),
+    def _told(self, seen: Sequence[Sighting], known_of: Facts) -> list[Turned]:
+        """What is known of the run, but for its id, which is of the other record."""
+        facts = known_of._replace(
+            at=datetime.now(UTC),
+            run_id=None,
+            last_good_run_id=None,
             suspects=[self._suspect()],
             suspect=NAME,
-            owner=self.settings.backends[self.pair.backend].owner,
             drill=True,
         )
         return writes.turn_alerts(self.db, lambda known: advance(known, seen, facts), self.route)
@@ -225,17 +229,14 @@ class Drill:
             off = queries.disabled_channels(self.db)
             waiting = [one for one in sent if one.state in ("queued", "claimed") and one.channel not in off]
             if not waiting or self.clock() > give_up or self.stop.wait(POLL_S):
-                return self._refuse_undelivered(sent)
+                why = {one.channel: one.error or one.state for one in sent if one.state != "sent"}
+                why |= {name: f"disabled: {one.reason}" for name, one in off.items()}
+                return self._refuse_undelivered({one.channel for one in sent if one.state == "sent"}, why)
 
-    def _refuse_undelivered(self, sent: Sequence[queries.DeliveryRow]) -> None:
-        missing = sorted(
-            set(drill_channels(self.settings)) - {one.channel for one in sent if one.state == "sent"}
-        )
+    def _refuse_undelivered(self, took: Collection[str], why: Mapping[str, str]) -> None:
+        missing = [name for name in drill_channels(self.settings) if name not in took]
         if missing:
-            states = {
-                one.channel: f"{one.state}, {one.error or 'no attempt was made'}" for one in reversed(sent)
-            }
-            told = [f"{name} ({states.get(name, 'was not told')})" for name in missing]
+            told = [f"{name} ({why.get(name, 'was not told')})" for name in missing]
             raise Unproven(f"not delivered to channel {', '.join(told)}")
 
     def _close(self, reason: str) -> int | None:
