@@ -25,7 +25,7 @@ from collectors.dead_man import DeadMan
 from collectors.ending import for_log, running_long
 from collectors.fires import Fires
 from collectors.lint.noting import note
-from collectors.looks import planned_look
+from collectors.looks import looking_at
 from collectors.owed import Owed
 from collectors.pairs import (
     NOT_BEGUN,
@@ -33,11 +33,8 @@ from collectors.pairs import (
     Done,
     How,
     Pair,
-    Todo,
-    attempted,
     pairs_without_whole,
     run_pair,
-    run_todo,
     unknown_names,
 )
 from collectors.process import quiet_retries, stop_on_signals
@@ -50,6 +47,7 @@ from collectors.worker import Worker
 from store import logs, queries, retention, writes
 from store.database import Database, open_database
 from store.errors import DatabaseError, RecordReplaced, StoreError
+from store.queries import RunRow
 from store.records import RequestRow
 from store.sections import time_of
 from store.settings import Settings, SettingsError
@@ -295,12 +293,19 @@ class Collector:
     def _asked(self, request: RequestRow) -> Callable[[], None]:
         """What is to be done for it."""
         if request.kind == "look":
-            return partial(self._look_asked, request, LookRequest(**request.payload).run)
+            return partial(self._look_asked, request, self._run_named(request))
         if request.kind != "run":
             raise StoreError(f"unknown kind of request {request.kind!r}; known: run, look")
         asked = RunRequest(**request.payload)
         self._refuse_unknown(asked)
         return partial(self._run_asked, request, asked)
+
+    def _run_named(self, request: RequestRow) -> RunRow:
+        asked = LookRequest(**request.payload)
+        row = queries.run(self.db, asked.run)
+        if row is None:
+            raise StoreError(f"no run {asked.run} is in the record")
+        return row
 
     def _refuse_unknown(self, asked: RunRequest) -> None:
         if problem := unknown_names(self.settings, Pair(asked.suite, asked.backend)):
@@ -332,25 +337,17 @@ class Collector:
             return writes.put_back_request(self.db, request.id, run_ids, str(done.problem), self.leader)
         self._finish(request, run_ids, _unanswered(done))
 
-    def _look_asked(self, request: RequestRow, run_id: int) -> None:
+    def _look_asked(self, request: RequestRow, row: RunRow) -> None:
         """One that a stop ends is for the next collector; of one that cannot be taken the alert tells."""
-        row, allowed = queries.run(self.db, run_id), self.allowance()
-        pair = Pair(row.suite, row.backend) if row else Pair("", "")
-
-        def look(settings: Settings, db: Database, pair: Pair, asked: Asked, stop: threading.Event) -> Done:
-            def attempt() -> Done:
-                return run_todo(Todo(planned_look(db, settings, run_id)), db, stop, wait_s=asked.wait_s)
-
-            return attempted(settings, pair, attempt)
-
+        allowed, way = self.allowance(), Asked("look", wait_s=self.busy_wait_s)
         with logs.bound(request=request.id):
-            done = self._run(pair, Asked("look", wait_s=self.busy_wait_s), look)
+            done = self._run(Pair(row.suite, row.backend), way, looking_at(row.id))
         if done.waits:
             self._waiting.add(request.id, allowed)
         if done.waits or self.stop.is_set():
             return writes.put_back_request(self.db, request.id, [], str(done.problem), self.leader)
         if done.problem:
-            self.alerting.not_looked(run_id, done.problem)
+            self.alerting.not_looked(row.id, done.problem)
         self._finish(request, [done.outcome.run_id] if done.outcome else [], done.problem)
 
     def _finish(self, request: RequestRow, run_ids: Sequence[int], error: str | None) -> None:

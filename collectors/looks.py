@@ -6,6 +6,7 @@ import threading
 
 from collectors import runner
 from collectors.configured import plan
+from collectors.pairs import Asked, Done, How, Pair, Todo, attempted, run_todo
 from collectors.plans import RunPlan, look_at
 from store import queries
 from store.database import Database
@@ -36,3 +37,15 @@ def planned_look(db: Database, settings: Settings, run_id: int) -> RunPlan:
     if again.suite.version != row.suite_version:
         raise StoreError(f"run {run_id}: suite {row.suite} has changed since; run it anew")
     return look_at(again, run_id)
+
+
+def looking_at(run_id: int) -> How:
+    """What a collector does with the pair of a run that it is to ask once more."""
+
+    def look(settings: Settings, db: Database, pair: Pair, asked: Asked, stop: threading.Event) -> Done:
+        def attempt() -> Done:
+            return run_todo(Todo(planned_look(db, settings, run_id)), db, stop, wait_s=asked.wait_s)
+
+        return attempted(settings, pair, attempt)
+
+    return look
