@@ -38,7 +38,7 @@ from store.sections import (
     ScheduleSection,
     SuiteSection,
 )
-from store.settings_words import is_secret, keys_of, said_of, section_of
+from store.settings_words import is_secret, keys_of, said_of, section_of, sections_of
 
 PREFIX = "MEMTREND_"
 DELIMITER = "__"
@@ -189,6 +189,13 @@ def _with_secret_files(
         inner = section_of(field.annotation)
         if inner and isinstance(kept.get(name), dict):
             kept[name] = _with_secret_files(kept[name], inner, f"{prefix}{name}.", folder, problems)
+        elif (named := sections_of(field.annotation)) and isinstance(kept.get(name), dict):
+            kept[name] = {
+                key: _with_secret_files(value, named, f"{prefix}{name}.{key}.", folder, problems)
+                if isinstance(value, dict)
+                else value
+                for key, value in kept[name].items()
+            }
         elif is_secret(field.annotation) and f"{name}_file" in kept:
             path = kept.pop(f"{name}_file")
             _take_secret(kept, name, path, prefix, folder, problems)
@@ -253,6 +260,10 @@ def _remember_secrets(settings: Settings) -> None:
     remember_secrets(settings.database.url.get_secret_value())
     if settings.api.token:
         remember_secret(settings.api.token.get_secret_value())
+    for channel in settings.channels.values():
+        for secret in (channel.url, channel.secret):
+            for word in secret.get_secret_value().split() if secret else ():
+                remember_secret(word)
     if settings.alerts.dead_man_url:
         remember_secret(settings.alerts.dead_man_url.get_secret_value())
 

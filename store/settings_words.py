@@ -26,6 +26,11 @@ def section_of(annotation: Any) -> type[BaseModel] | None:
     return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
 
 
+def sections_of(annotation: Any) -> type[BaseModel] | None:
+    """Of a table of sections by name."""
+    return section_of(get_args(annotation)[1]) if get_origin(annotation) is dict else None
+
+
 class _Place(NamedTuple):
     key: str
     known: list[str]
@@ -44,8 +49,8 @@ def _place(location: tuple[int | str, ...], root: type[BaseModel]) -> _Place:
             known = keys_of(inner)
             field = next((field for key, field in _fields(inner) if key == step), None)
             section = field.annotation if field else None
-        elif get_origin(section) is dict and section_of(get_args(section)[1]):
-            section = get_args(section)[1]
+        elif named := sections_of(section):
+            section = named
         else:
             break
         path.append(str(step))

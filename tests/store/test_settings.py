@@ -219,7 +219,7 @@ def test_public_hides_every_secret(write: Write, tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (f'apikey = "{PLANTED}"', "apikey: unknown key; known: api, backends, dashboard"),
+        (f'apikey = "{PLANTED}"', "apikey: unknown key; known: alerts, api, backends, channels, dashboard"),
         (f'[api]\ntokn = "{PLANTED}"', "api.tokn: unknown key; known: token, token_file"),
         (f'[limits]\ntimeout = "{PLANTED}"', "limits.timeout: should be a valid number"),
         ("[limits]\nmax_error_rate = 2", "limits.max_error_rate: should be less than"),
