@@ -41,6 +41,7 @@ from collectors.process import quiet_retries, stop_on_signals
 from collectors.pulse import Pulse
 from collectors.reload import SettingsFile
 from collectors.resume import go_on
+from collectors.sending import Sending
 from collectors.suite import SuiteError
 from collectors.waiting import Waiting
 from collectors.worker import Worker
@@ -143,6 +144,7 @@ class Collector:
         )
         self.alerting = Alerting(db, leader)
         self.dead_man = DeadMan(db)
+        self.sending = Sending(db)
         self._waiting = Waiting[int](self.allowance)  # ids of requests
         self._first_waiting = Waiting[Pair](self.allowance)
         self._run_stop = threading.Event()
@@ -211,6 +213,7 @@ class Collector:
             )
             writes.add_event(self.db, "warning", SOURCE, message)
         self.fires.end()
+        self.sending.end()
         self.dead_man.end()
 
     def _tick(self) -> None:
@@ -225,6 +228,7 @@ class Collector:
         self._waiting.release()
         while not self.stop.is_set() and (request := self._claimed()):
             self._take(request)
+        self.sending.follow(self.settings.channels)
         self.alerting.tick(self.settings, now)
 
     # Configuration

@@ -172,6 +172,12 @@ def undetected(db: Database) -> list[int]:
         return list(connection.execute(query).scalars())
 
 
+def has_unrouted(db: Database) -> bool:
+    """Whether a person did something, such as on a page, that no channel was asked about yet."""
+    with db.read() as connection:
+        return bool(connection.execute(sa.select(sa.exists().where(sa.not_(m.alert_step.c.routed)))).scalar())
+
+
 def open_signals(db: Database, kind: str) -> list[Signal]:
     """Of one kind, what is wrong now."""
     with db.read() as connection:
