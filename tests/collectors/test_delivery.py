@@ -350,11 +350,13 @@ def test_beyond_the_rate_they_wait_together(db: Database, slack: SlackServer) ->
     queue(db, "six", severity="critical")
     send(db, few)
     assert [post.key for post in slack.accepted] == ["one", "two", "three", "six"]
+    queue(db, "seven")
+    send(db, few)
     with db.write() as connection:
         connection.execute(m.delivery.update().where(m.delivery.c.key == "one").values(sent_at=NOW - 3601))
     send(db, few)
-    assert slack.accepted[-1].key == "digest 4 to 5 channel team"
-    assert "2 messages at once" in slack.accepted[-1].told["text"]
+    assert slack.accepted[-1].key == "digest 4 to 7 channel team"
+    assert "3 messages at once" in slack.accepted[-1].told["text"]
     assert all(problems(post.body) == [] for post in slack.posts)
 
 
