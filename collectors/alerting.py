@@ -21,6 +21,8 @@ LOG = logs.get("alerts")
 SOURCE = "alerts"
 EVERY = timedelta(minutes=1)
 """How often it is asked what only time brings: missed runs, looks that are due, mutes that have ended."""
+REMIND_H = 7
+"""The hour, UTC, after which channels are reminded of what is open."""
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 
@@ -40,6 +42,8 @@ class Alerting:
 
     def tick(self, settings: Settings, now: datetime) -> None:
         turned = [one for run_id in queries.undetected(self.db) for one in self._detect(settings, run_id)]
+        if queries.has_unrouted(self.db):
+            writes.route_people(self.db, route(settings))
         if turned or abs(now - self._asked) >= EVERY:
             self._asked = now
             self._ask_the_time(settings, now)
@@ -62,6 +66,7 @@ class Alerting:
         detect_missed(self.db, settings, now, route(settings))
         detect_unproven(self.db, settings, now, route(settings))
         unmute_over(self.db, now, route(settings))
+        remind(self.db, settings, now)
         for owed in queries.owed_looks(self.db):
             self._ask_for_look(settings, owed, now)
 
@@ -82,6 +87,18 @@ class Alerting:
 
         writes.turn_alerts(self.db, decide)
         writes.add_event(self.db, "warning", SOURCE, f"run {run_id} is not looked at again: {why}", run_id)
+
+
+def remind(db: Database, settings: Settings, now: datetime) -> None:
+    """Once a day, of what was told before today and is open still."""
+    if not settings.channels or now.hour < REMIND_H or not settings.alerts.daily:
+        return
+    rows = queries.alerts(db, states=["open"], limit=None)
+    today = now.date()
+    open_ = [row.incident for row in rows if row.incident.told_at and row.incident.told_at.date() < today]
+    lines = routing.daily_lines(settings.channels, settings.alerts, open_, today)
+    if new := [line for line in lines if not queries.is_queued(db, line.key)]:
+        writes.send_later(db, new)
 
 
 def is_suspected_of(incident: Incident, run_id: int) -> bool:

@@ -1,5 +1,5 @@
-"""The collector's sender: a thread beside the worker, so that a message leaves while a run goes on, and no run
-waits for a channel."""
+"""The collector's sender: a thread beside the worker, so that a message leaves while a run goes on, and no
+run waits for a channel."""
 
 from __future__ import annotations
 

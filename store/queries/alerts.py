@@ -215,8 +215,8 @@ def alerts(
     drills: bool = False,
     limit: int | None = 200,
 ) -> list[AlertRow]:
-    """Those that stand first, the newest of each first. `run_id`: the first or last run that one of its signals is of;
-    `drills` alone, or alerts alone."""
+    """Those that stand first, the newest of each first. `run_id`: the first or last run that one of its
+    signals is of; `drills` alone, or alerts alone."""
     signal, alert = m.alert_signal.c, m.alert.c
     query = (
         sa.select(m.alert, m.suite.c.name.label("suite"), m.backend.c.name.label("backend"))
@@ -304,6 +304,12 @@ def deliveries(
         query = query.where(delivery.state.in_(states))
     with db.read() as connection:
         return [DeliveryRow(*row) for row in connection.execute(query.limit(limit))]
+
+
+def is_queued(db: Database, key: str) -> bool:
+    """Whether a message of that key was put into the outbox ever."""
+    with db.read() as connection:
+        return bool(connection.execute(sa.select(sa.exists().where(m.delivery.c.key == key))).scalar())
 
 
 def judged(db: Database, since: datetime | None = None) -> Judged:

@@ -302,7 +302,7 @@ def test_a_drill_comes_near_no_backend_of_the_teams(of, home, backends):
 
 def test_drills_follow_their_schedule(db, of, drills):
     """A collector holds a drill when its time has come, and the calendar says that it was done."""
-    with collecting.Running(db) as collector, sending(db, of):
+    with collecting.Running(db) as collector:
         collector.fire("drill")
         [fire] = until(lambda: collecting.ended(db, "drill"), "the drill is over")
     assert (fire.state, fire.reason) == ("done", None)
