@@ -105,6 +105,13 @@ def test_lint_tells_its_bars():
     assert found["pattern_findings"]["value"] == 1
 
 
+def test_detection_tells_its_bars():
+    """However few the cases: a closed run in milliseconds, and one fall in one alert."""
+    found = bars(run("detection.py", "--cases", 60, "--json"))
+    assert found.keys() == {"ms_of_a_closed_run", "alerts_of_one_fall"}
+    assert found["alerts_of_one_fall"]["met"]
+
+
 def test_a_bar_has_a_side():
     """A figure at its target meets the bar; beyond it, only on the side that the bar is open to."""
     assert [Bar("at most", value, 2).met for value in (1, 2, 3)] == [True, True, False]
