@@ -2,8 +2,8 @@
 run before and keeps an alert for each that moved.
 
 A suite of 500 cases, every metric that a case or a scenario is scored by, over all cases and by tag; nights
-on which a few cases waver, and last ones that lose every tenth case. The verdict is there already: it is reached
-when the run closes, after the look that it wants.
+on which a few cases waver, and last ones that lose every tenth case. The verdict is there already: it
+is reached when the run closes, after the look that it wants.
 """
 
 from __future__ import annotations
