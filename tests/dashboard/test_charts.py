@@ -88,7 +88,16 @@ def test_a_ring_opens_its_run() -> None:
     figure = charts.trend([line("mem0", [0.9])._replace(alerts=[ring])], "pass", window(), Extras())
     (drawn,) = [trace for trace in traces(figure, "scatter") if trace.marker.symbol == "circle-open"]
     assert (drawn.customdata[0][0], drawn.y[0], drawn.marker.line.color) == (107, 90.0, ("#C0271D",))
-    assert drawn.text == ("Worse: &lt;b&gt;x&lt;/b&gt;, run 107",)
+    assert drawn.hovertext == ("Worse: &lt;b&gt;x&lt;/b&gt;, run 107",)
+    assert (len(drawn.customdata[0]), drawn.text) == (1, ("",))
+
+
+def test_a_ring_opens_its_alert() -> None:
+    """Where an alert began its number stands beneath the ring, and a click finds it."""
+    ring = Alert(107, START, 0.9, "#C0271D", "A-12: worse", 12)
+    figure = charts.trend([line("mem0", [0.9])._replace(alerts=[ring])], "pass", window(), Extras())
+    (drawn,) = [trace for trace in traces(figure, "scatter") if trace.marker.symbol == "circle-open"]
+    assert (list(drawn.customdata[0]), drawn.text) == ([107, 12], ("A-12",))
 
 
 def test_a_drift_is_drawn_around_zero() -> None:
