@@ -11,6 +11,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import NamedTuple
 from uuid import uuid4
@@ -85,7 +86,9 @@ class Sender:
             return self.round()
         except StoreError as error:
             LOG.warning("messages wait, since the record cannot be used", error=str(error))
-            return 0
+        except Exception as error:  # the sender outlives whatever is wrong with one message
+            LOG.error("messages wait, for a fault of ours", exc_info=error)
+        return 0
 
     def send_due(self) -> int:
         """Send all that is due and may go now. How many messages were tried."""
@@ -141,7 +144,7 @@ class Sender:
 
     def _deliver(self, claim: writes.Claim, section: ChannelSection) -> None:
         try:
-            status = self._send(claim, section)
+            status = _guarded(lambda: self._send(claim, section))
         except Refused as refused:
             self._refused(claim, section, refused)
             return
@@ -156,7 +159,7 @@ class Sender:
             message = message._replace(texts=_texts(self._db, message))
         if claim.channel not in self._open:
             self._open[claim.channel] = self._opener(claim.channel, section, self._pace.timeout_s)
-        return _sent(self._open[claim.channel], message)
+        return self._open[claim.channel].send(message)
 
     def _refused(self, claim: writes.Claim, section: ChannelSection, refused: Refused) -> None:
         told = str(refused)
@@ -182,10 +185,10 @@ def _texts(db: Database, message: Message) -> tuple[str, ...]:
     return tuple(f"{case.case}: {case.query} → {case.first_hit or 'nothing'}" for case in cases)
 
 
-def _sent(channel: Channel, message: Message) -> int | None:
+def _guarded(send: Callable[[], int | None]) -> int | None:
     try:
-        return channel.send(message)
-    except Refused:
+        return send()
+    except (Refused, StoreError):
         raise
     except Exception as error:  # noqa: BLE001  a library's own words may name the address
         raise Refused(f"it could not be sent ({type(error).__name__})") from None
@@ -206,14 +209,15 @@ def try_channel(
     message = messages.sample(key, name)
     row = writes.NewDelivery(key, name, "test", messages.frozen(message), urgent=True)
     try:
-        channel = opener(name, section, TIMEOUT_S)
-        try:
-            status = _sent(channel, message)
-        finally:
-            channel.close()
+        status = _guarded(lambda: _sent_once(opener(name, section, TIMEOUT_S), message))
     except Refused as refused:
         writes.record_test(db, row, refused.status, str(refused))
         raise
     writes.record_test(db, row, status, None)
     writes.enable_channel(db, name, "it took a test")
     return status
+
+
+def _sent_once(channel: Channel, message: Message) -> int | None:
+    with closing(channel):
+        return channel.send(message)

@@ -20,7 +20,7 @@ MOST_LISTED = 15
 MOST_TEXTS = 3
 
 _ACTIONS = {
-    "suspected": "Suspicion",
+    "suspected": "Suspicion, not confirmed yet",
     "died": "Came to nothing",
     "grew": "Fell further",
     "reopened": "Fell further, open again",
@@ -82,7 +82,7 @@ def facts(message: Message) -> list[Fact]:
         ("Trials", _plain(f"{message.figures['trials']:g}" if message.figures.get("trials") else "")),
         ("First bad run", _plain(_day(message.since))),
         ("Owner", _plain(message.owner)),
-        ("Reason", _plain(message.reason)),
+        ("By", _plain(f"{message.author}: {message.reason}" if message.reason else message.author)),
     ]
     return [Fact(label, values) for label, values in told if values]
 

@@ -279,10 +279,15 @@ def _with_facts(incident: Incident, facts: Facts) -> Incident:
     tags = {tag for case in incident.cases for tag in facts.tags.get(case, ())}
     return incident._replace(
         suspects=incident.suspects or tuple(facts.suspects),
-        context=facts.context or incident.context,
+        context={**(facts.context or incident.context), **_begun(incident)},
         last_good_run_id=incident.last_good_run_id or facts.last_good_run_id,
         tags=tuple(sorted({*incident.tags, *tags})),
     )
+
+
+def _begun(incident: Incident) -> dict[str, Any]:
+    """When the first bad run began, whichever came since."""
+    return {"at": incident.context["at"]} if "at" in incident.context else {}
 
 
 def _seen_again(incident: Incident, sighting: Sighting, facts: Facts) -> Incident:

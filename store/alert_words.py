@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 from store import verdict_words, words
 from store.alert_kinds import KINDS
-from store.alert_life import Incident, Signal, Step
+from store.alert_life import MACHINE, Incident, Signal, Step
 from store.metrics import METRICS
 
 STATES = {
@@ -43,8 +43,8 @@ class Message(NamedTuple):
     `action` is the step that it is about; `difference` and the other sentences are '' where there is nothing
     to say; `figures`: `old`, `new`, `low`, `high` (pass rates and the interval of their difference, in
     shares), `n`, `trials`, `lost`, `gained`, as far as they are known; `failures`: lost cases by the way in
-    which they were lost; `listed`: the alerts that a digest is of; `texts`: memory texts, only for a channel
-    that may have them."""
+    which they were lost; `author`: the person who did it; `listed`: the alerts that a digest is of; `texts`:
+    memory texts, only for a channel that may have them."""
 
     key: str
     action: str
@@ -69,6 +69,7 @@ class Message(NamedTuple):
     blind_spot: str = ""
     owner: str = ""
     reason: str = ""
+    author: str = ""
     drill: bool = False
     urls: Mapping[str, str] = {}
     listed: tuple[Named, ...] = ()
@@ -243,6 +244,7 @@ def message(incident: Incident, step: Step, key: str, base_url: str = "") -> Mes
         blind_spot=verdict_words.blind_spot(content) if content else "",
         owner=incident.owner,
         reason=step.reason,
+        author="" if step.author == MACHINE else step.author,
         drill=incident.drill,
         urls=_urls(base_url, incident, signal),
     )

@@ -23,7 +23,7 @@ class Apprise:
         try:
             apprise = import_module("apprise")
         except ImportError:
-            raise Refused("apprise is not installed: make install EXTRAS=apprise", permanent=False) from None
+            raise Refused("apprise is not installed: make install EXTRAS=apprise") from None
         logging.getLogger("apprise").setLevel(
             logging.CRITICAL + 1
         )  # it logs addresses, and they hold secrets
@@ -31,7 +31,7 @@ class Apprise:
         self._text = apprise.NotifyFormat.TEXT
         urls = [_bounded(url, timeout) for url in section.url.get_secret_value().split()]
         if not self._service.add(urls):
-            raise Refused("its url holds an address that apprise does not know", permanent=True)
+            raise Refused("its url holds an address that apprise does not know; set another one")
 
     def send(self, message: Message) -> None:
         kind = "success" if message.state in _OVER else _TYPES[message.severity]

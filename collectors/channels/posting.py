@@ -32,7 +32,7 @@ class Posting:
                 status, said = answer.status_code, answer.headers
                 _read(answer)
         except (httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeError):
-            raise Refused("its url is no address that can be sent to", permanent=True) from None
+            raise Refused("its url is no address that can be sent to; set another one") from None
         except httpx.HTTPError as error:
             raise Refused(f"no answer ({type(error).__name__})") from None
         if 200 <= status < 300:
@@ -52,7 +52,7 @@ def _read(answer: httpx.Response) -> None:
 def _refusal(status: int, headers: httpx.Headers) -> Refused:
     if 300 <= status < 400:
         reason = f"HTTP {status}: it has moved, and redirects are not followed; set its new url"
-        return Refused(reason, permanent=True, status=status)
+        return Refused(reason, status=status)
     permanent = 400 <= status < 500 and status not in PASSING
     wait = 0.0 if permanent else retry_after(headers)
     return Refused(f"HTTP {status}", permanent=permanent, retry_after=wait, status=status)

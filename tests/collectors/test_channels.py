@@ -181,7 +181,7 @@ def test_slack_takes_it(slack: SlackServer) -> None:
         (Answer(400), True, 0),
         (Answer(403), True, 0),
         (Answer(410), True, 0),
-        (Answer(302, {"Location": "http://127.0.0.1:1/elsewhere"}), True, 0),
+        (Answer(302, {"Location": "http://127.0.0.1:1/elsewhere"}), False, 0),
         (Answer(500), False, 0),
         (Answer(503, {"Retry-After": "7"}), False, 7),
         (Answer(429, {"Retry-After": "30"}), False, 30),
@@ -272,11 +272,10 @@ def test_apprise_tells_all_its_addresses() -> None:
 
 @APPRISE
 def test_apprise_says_what_it_does_not_know() -> None:
-    """An address that apprise has no service for is refused for good, and not repeated."""
+    """An address that apprise has no service for is refused, and not repeated."""
     pytest.importorskip("apprise")
     with pytest.raises(Refused, match="does not know") as refused:
         open_channel("mail", section("nosuchservice://user:hunter22@host", type="apprise"))
-    assert refused.value.permanent
     assert "hunter22" not in str(refused.value)
 
 
@@ -309,15 +308,15 @@ def test_the_snippet_of_the_documentation_verifies() -> None:
 def test_the_documented_channels_are_accepted(tmp_path: Path) -> None:
     """The configuration that the documentation shows loads as it stands there, but for where its secrets lie;
     and those are hidden from then on."""
-    for name in ("slack", "pager", "mail"):
+    for name in re.findall(r"/run/secrets/([\w-]+)", DOCS):
         (tmp_path / name).write_text(f"https://{name}.example/s3cret-of-a-channel")
-    (shown,) = re.findall(r"(?s)```toml\n(.*?)```", DOCS)
-    (tmp_path / "memtrend.toml").write_text(shown.replace("/run/secrets/", ""))
-    channels = load_settings(tmp_path / "memtrend.toml").channels
+    types = {}
+    for shown in re.findall(r"(?s)```toml\n(.*?)```", DOCS):
+        (tmp_path / "memtrend.toml").write_text(shown.replace("/run/secrets/", ""))
+        channels = load_settings(tmp_path / "memtrend.toml").channels
+        types |= {name: one.type for name, one in channels.items()}
+    assert types.items() >= {"team": "slack", "pager": "webhook", "mail": "apprise"}.items()
     assert redacted("to https://slack.example/s3cret-of-a-channel") == "to ***"
-    assert {name: one.type for name, one in channels.items()} == {
-        "team": "slack", "pager": "webhook", "mail": "apprise",
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
@@ -328,5 +327,6 @@ def test_every_kind_is_documented(kind: AlertKind) -> None:
 
 def test_every_key_and_field_is_documented() -> None:
     """What can be set of a channel, and what its document holds, stands in docs/alerts.md."""
-    keys = {*ChannelSection.model_fields, *AlertsSection.model_fields, *Message._fields}
-    assert [key for key in keys if f"`{key}`" not in DOCS and f"{key} = " not in DOCS] == []
+    keys = {*ChannelSection.model_fields, *Message._fields}
+    assert [key for key in keys if f"`{key}`" not in DOCS] == []
+    assert [key for key in AlertsSection.model_fields if key not in DOCS] == []

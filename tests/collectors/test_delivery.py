@@ -127,7 +127,7 @@ def test_an_alert_is_told_from_its_opening_to_its_end(db: Database, slack: Slack
 
 
 @pytest.mark.parametrize(
-    "trouble", [Answer(500), Answer(503), Answer(429), Answer(408), Answer(drop=True)], ids=str
+    "trouble", [Answer(500), Answer(503), Answer(429), Answer(408), Answer(302), Answer(drop=True)], ids=str
 )
 def test_what_passes_is_tried_again(db: Database, slack: SlackServer, trouble: Answer) -> None:
     """After an error of the server, a dropped connection or a refusal for now the same message goes again."""
@@ -198,10 +198,10 @@ def test_waits_grow_and_differ() -> None:
 # It does not arrive
 
 
-@pytest.mark.parametrize("status", [400, 403, 413, 302])
+@pytest.mark.parametrize("status", [400, 403, 413])
 def test_what_will_never_be_taken_is_given_up(db: Database, slack: SlackServer, status: int) -> None:
     """A message that is refused for good fails with an event, and holds up no other."""
-    slack.answers = [Answer(status, {"Location": slack.url})]
+    slack.answers = [Answer(status)]
     queue(db, "one", "two")
     send(db, section(slack))
     assert states(db) == {"one": "failed", "two": "sent"}
@@ -268,7 +268,7 @@ def test_one_bad_channel_holds_up_no_other(db: Database, slack: SlackServer) -> 
     dead = section(slack, url="http://127.0.0.1:9/")
     with closing(Sender(db, {"odd": odd, "dead": dead, "team": section(slack)}, QUICK)) as sender:
         until(lambda: len(slack.accepted) == 2, sender.round)
-    assert states(db) == {"one": "sent", "two": "sent", "three": "queued", "four": "failed"}
+    assert states(db) == {"one": "sent", "two": "sent", "three": "queued", "four": "queued"}
 
 
 def test_no_secret_is_kept(db: Database, slack: SlackServer, capfd: pytest.CaptureFixture[str]) -> None:
@@ -383,7 +383,7 @@ def test_who_is_killed_before_the_record_is_repeated(url: str, slack: SlackServe
     more under the same key; after that has been recorded, nobody does."""
     with closing(open_database(url)) as db:
         queue(db, "one", "two")
-        sender = PROCESSES.Process(target=_send_all, args=(url, section(slack), 1.0))
+        sender = PROCESSES.Process(target=_send_all, args=(url, section(slack), 60.0))
         killed = threading.Event()
 
         def kill(post: Any) -> None:
@@ -396,7 +396,10 @@ def test_who_is_killed_before_the_record_is_repeated(url: str, slack: SlackServe
         assert killed.wait(60)
         sender.join(60)
         assert states(db) == {"one": "sent", "two": "claimed"}
-        until(lambda: states(db)["two"] == "sent", lambda: send(db, section(slack)))
+        assert send(db, section(slack)) == 0
+        with db.write() as connection:  # the claim's time goes by
+            connection.execute(m.delivery.update().values(claimed_until=NOW))
+        assert send(db, section(slack)) == 1
         assert send(db, section(slack)) == 0
     assert [post.key for post in slack.accepted] == ["one", "two", "two"]
 
