@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from sqlalchemy.engine import Connection
+
 from store import models as m
 from store.database import Database
 from store.hiding import redacted
@@ -11,9 +15,10 @@ DIED = "the process that ran it ended before the drill did"
 
 
 def begin_proof(db: Database, suite: str, backend: str, fault: str, channel: str) -> int:
-    """Say that a drill begins; what an earlier one did not come to say is said for it. One runs at a
-    time."""
+    """Say that a drill begins; what an earlier one did not come to say is said for it, and what it did not
+    come to send is not sent. One runs at a time."""
     with db.write() as connection:
+        _drop(connection, ("queued", "claimed"))
         left = m.proof.update().where(m.proof.c.finished_at.is_(None))
         connection.execute(left.values(finished_at=now(), error=DIED))
         row = {"suite": suite, "backend": backend, "fault": fault, "channel": channel}
@@ -35,8 +40,7 @@ def finish_proof(
     told = {"alert_id": alert_id, "finished_at": now(), "error": redacted(error) if error else None}
     with db.write() as connection:
         connection.execute(m.proof.update().where(m.proof.c.id == proof_id).values(**values, **told))
-        late = m.delivery.update().where(m.delivery.c.kind == "drill", m.delivery.c.state == "queued")
-        connection.execute(late.values(state="dropped"))
+        _drop(connection, ("queued",))
         changed(connection)
 
 
@@ -44,3 +48,8 @@ def call_off_proof(db: Database, proof_id: int) -> None:
     """A drill that was stopped on purpose neither passed nor failed."""
     with db.write() as connection:
         connection.execute(m.proof.delete().where(m.proof.c.id == proof_id))
+
+
+def _drop(connection: Connection, states: Sequence[str]) -> None:
+    late = m.delivery.update().where(m.delivery.c.kind == "drill", m.delivery.c.state.in_(states))
+    connection.execute(late.values(state="dropped"))

@@ -44,3 +44,11 @@ def test_what_has_not_arrived_with_its_drill_arrives_no_more(db: Database) -> No
     writes.finish_proof(db, writes.begin_proof(db, *DRILL), None, 0.5, 1.0, None, "HTTP 500")
     states = {row.kind: row.state for row in queries.deliveries(db)}
     assert states == {"drill": "dropped", "alert": "queued"}
+
+
+def test_what_a_killed_drill_had_claimed_is_not_sent_again(db: Database) -> None:
+    """Its claim would end some time, and the message go out after all."""
+    writes.send_later(db, [writes.NewDelivery("drill", "team", "drill", {})])
+    assert writes.claim_delivery(db, "team", "one that was killed") is not None
+    writes.begin_proof(db, *DRILL)
+    assert [row.state for row in queries.deliveries(db)] == ["dropped"]
