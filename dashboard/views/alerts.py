@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -42,7 +42,14 @@ def page() -> None:
     if not counts:
         _empty()
         return
-    st.fragment(_page, run_every=10)()
+    st.fragment(_watch, run_every=10)(counts)
+    _page()
+
+
+def _watch(counts: Mapping[str, int]) -> None:
+    """Draws the page again, and the number in its tab, once an alert opened or closed meanwhile."""
+    if data.ask(queries.count_alerts) != counts:
+        st.rerun()
 
 
 def _empty() -> None:

@@ -142,7 +142,8 @@ def _schedules(settings: Settings) -> None:
         schedule=column.TextColumn("Schedule", width=80), when=column.TextColumn("When", width=110),
         next=health_tables.moment_column("Next"), last=health_tables.moment_column("Last"),
         suites=column.TextColumn("Suites", width=130), backends=column.TextColumn("Backends", width=90),
-        kind=column.TextColumn("Kind", width=80), trials=column.NumberColumn("Trials", width=55), waits=column.TextColumn("Waits", width=120),
+        kind=column.TextColumn("Kind", width=80), trials=column.NumberColumn("Trials", width=55),
+        waits=column.TextColumn("Waits", width=120),
     )  # fmt: skip
 
 
