@@ -103,12 +103,6 @@ class Sender:
         awake = [one for one in self._sections.items() if now >= self._rests.get(one[0], 0.0)]
         return sum(self._next(name, section) for name, section in awake)
 
-    def configure(self, sections: Mapping[str, ChannelSection]) -> None:
-        """From now on these are the channels. What waits for others is dropped."""
-        self.close()
-        self._sections, self._rests = dict(sections), {}
-        writes.drop_others(self._db, sections)
-
     def close(self) -> None:
         for channel in self._open.values():
             channel.close()

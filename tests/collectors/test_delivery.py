@@ -429,14 +429,3 @@ def test_the_sender_runs_until_it_is_stopped(db: Database, slack: SlackServer) -
     stop.set()
     thread.join(60)
     assert not thread.is_alive()
-
-
-def test_other_channels_take_over(db: Database, slack: SlackServer) -> None:
-    """After a reload the sender knows the new channels, and what waited for an old one is dropped."""
-    queue(db, "one", channel="old")
-    queue(db, "two")
-    with closing(Sender(db, {}, QUICK)) as sender:
-        assert sender.send_due() == 0
-        sender.configure({"team": section(slack)})
-        assert sender.send_due() == 1
-    assert states(db) == {"one": "dropped", "two": "sent"}

@@ -18,6 +18,7 @@ from store.hiding import remember_secret
 from store.writes import Claim, NewDelivery
 from tests.collectors.incidents import incident, turned
 from tests.store.processes import PROCESSES
+from tests.store.seeding import START, Seed
 
 ROWS = 60
 
@@ -232,3 +233,18 @@ def test_of_two_senders_one_gets_each(db: Database, url: str) -> None:
     for sender in senders:
         sender.join(60)
     assert sorted(keys) == sorted(f"message {n}" for n in range(ROWS))
+
+
+def test_looks_are_counted_by_pair(db: Database, seed: Seed) -> None:
+    """What false alarms may come of: whole runs since then, by suite and backend, with whose they are; the
+    suite's owner before the backend's."""
+    golden, smoke = seed.suite("golden"), seed.suite("smoke")
+    with db.write() as connection:
+        owned = m.suite.update().where(m.suite.c.name == "smoke")
+        connection.execute(owned.values(owner="search-team"))
+    for day in (0, 1, 2):
+        seed.run(golden, ["a"], day=day)
+    seed.run(golden, ["a"], day=3, subset="tag")
+    seed.run(smoke, ["a"], day=3)
+    found = queries.looks_a_month(db, START + timedelta(days=1))
+    assert found == [("golden", "keyword", "team", 2), ("smoke", "keyword", "search-team", 1)]
