@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from store import models as m
 from store.database import NOW, Database
+from store.queries.baselines import GATE
 
 HOUR_S = 3600.0
 DIGEST = "digest"
@@ -89,7 +90,7 @@ def looks_a_month(db: Database, since: datetime) -> list[tuple[str, str, str, in
         .select_from(m.run)
         .join(m.suite, m.suite.c.id == m.run.c.suite_id)
         .join(m.backend, m.backend.c.id == m.run.c.backend_id)
-        .where(m.run.c.status == "whole", m.run.c.subset == "")
+        .where(m.run.c.status == "whole", m.run.c.subset == "", m.run.c.trigger != GATE)
         .where(m.run.c.id.not_in(sa.select(m.control.c.control_id)))
         .where(m.run.c.started_at >= since)
         .group_by(m.suite.c.name, m.backend.c.name, owner)

@@ -245,6 +245,7 @@ def test_looks_are_counted_by_pair(db: Database, seed: Seed) -> None:
     for day in (0, 1, 2):
         seed.run(golden, ["a"], day=day)
     seed.run(golden, ["a"], day=3, subset="tag")
+    seed.run(golden, ["a"], day=3, trigger=queries.GATE)
     seed.run(smoke, ["a"], day=3)
     found = queries.looks_a_month(db, START + timedelta(days=1))
     assert found == [("golden", "keyword", "team", 2), ("smoke", "keyword", "search-team", 1)]
