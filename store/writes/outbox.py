@@ -2,7 +2,8 @@
 channels that take nothing any more.
 
 All times here are of the database's clock. A message that would be due later than `LONGEST_WAIT_S` from now
-is due at once, and a claim that would last longer than `CLAIM_S` is over: then that clock was set back.
+is due at once, and a claim that would last longer than `CLAIM_S` is over: then that clock was set back, by
+more than `SLACK_S`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ CLAIM_S = 120.0
 """Longer than any sending takes: who claimed a message and did not say what became of it, is gone."""
 LONGEST_WAIT_S = 3600.0
 """Between two attempts."""
+SLACK_S = 60.0
+"""By so much a clock may be corrected without anything being taken for late."""
 SOURCE = "delivery"
 
 
@@ -79,7 +82,7 @@ def _oldest(urgent: bool) -> sa.ScalarSelect[int]:
 
 
 def _is_past(time: sa.ColumnElement[Any], longest_s: float) -> sa.ColumnElement[bool]:
-    return sa.or_(time <= NOW, time > NOW + longest_s)
+    return sa.or_(time <= NOW, time > NOW + longest_s + SLACK_S)
 
 
 def mark_sent(db: Database, claim: Claim, status: int | None) -> bool:

@@ -92,6 +92,15 @@ def test_a_clock_that_was_set_back_holds_nothing_up(db: Database, state: str) ->
     assert claim(db, "you").key == "one"
 
 
+def test_a_clock_that_is_corrected_takes_no_claim_away(db: Database) -> None:
+    """Seconds back are no reason to send a message that another sender has just claimed."""
+    queue(db, "one")
+    claim(db)
+    with db.write() as connection:
+        connection.execute(m.delivery.update().values(claimed_until=NOW + writes.CLAIM_S + 5))
+    assert writes.claim_delivery(db, "team", "you") is None
+
+
 def test_what_is_put_off_waits(db: Database) -> None:
     """It goes when its time has come, with the reason kept and the secret in it hidden."""
     remember_secret("s3cretpath")
