@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -11,7 +12,8 @@ import streamlit as st
 
 from dashboard import data, health_tables, incidents, parts, tables
 from dashboard.parts import plain
-from store import alert_titles, health_words, queries, words
+from store import alert_budget, alert_titles, health_words, queries, words
+from store.alert_budget import Watched
 from store.queries import ChannelRow, DeliveryRow, Judged, ProofRow
 from store.sections import ChannelSection
 
@@ -51,6 +53,28 @@ def channels() -> None:
     frame = pd.DataFrame([_channel(row, known[row.name], told.get(row.name, NOBODY)) for row in rows])
     health_tables.table(frame, "channels", _channel_columns())
     st.caption(f"Sent and failed: the last {SPAN.days} days. False alarms are those that people call noise.")
+    for budget in alert_budget.budgets(known, _watched()):
+        said = plain(alert_budget.told(budget))
+        st.markdown(f":small[:gray[{said}]]" if budget.kept else f":small[:orange[{said}]]")
+
+
+def _watched() -> list[Watched]:
+    """Suites on backends whose runs may raise an alarm, with their looks of the last month."""
+    since = (parts.now() - alert_titles.MONTH).replace(hour=0, minute=0, second=0, microsecond=0)
+    runs = data.ask(queries.runs, since=since, statuses=("whole",), limit=None)
+    whole = [run for run in runs if not run.subset and run.control_of is None and run.trigger != queries.GATE]
+    suites = {row.name: row.owner for row in data.ask(queries.suites)}
+    backends = {row.name: row.owner for row in data.ask(queries.backends)}
+    looks = Counter((run.suite, run.backend) for run in whole)
+    return [
+        Watched(suite, backend, _owner(suites.get(suite), backends.get(backend)), float(n))
+        for (suite, backend), n in looks.items()
+    ]
+
+
+def _owner(suite: str | None, backend: str | None) -> str:
+    """Of the suite where somebody has it, else of the backend."""
+    return suite if suite and suite != "default" else backend or "default"
 
 
 def _off(row: ChannelRow) -> None:

@@ -15,7 +15,7 @@ from dashboard.strips import Row
 from store import words
 from store.queries import TrendPoint
 
-MAIN, NAMES, RIGHT = 210, 150, 20
+MAIN, NAMES, RIGHT = 210, 150, 50
 LONGEST = 24
 """Characters of a case's name beside its row."""
 

@@ -126,7 +126,8 @@ def _cards(it: Incident, signal: Signal) -> None:
         _notes([*notes, verdict_words.blind_spot(signal.content) if judged else ""])
     if judged:
         with places[1].container(border=True, height="stretch", gap="small"):
-            st.markdown("How much worse for questions like these?")
+            way = "better" if signal.key.kind == "improvement" else "worse"
+            st.markdown(f"How much {way} for questions like these?")
             findings.difference(signal.content)
             _notes([_counts(it, signal), _tags(it)])
 

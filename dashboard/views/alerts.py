@@ -20,7 +20,7 @@ MOST = 500
 ALL_KINDS, ALL_SUITES, ALL_OWNERS = "all kinds", "all suites", "all owners"
 COMMANDS = (
     ("Run the suites and watch what comes of them", "memtrend up"),
-    ("See that a channel takes a message", "memtrend alerts test"),
+    ("See that a channel takes a message", "memtrend alerts test CHANNEL"),
     ("Put a fault into a backend and wait until the alarm has arrived", "memtrend alerts proof"),
 )
 
@@ -179,7 +179,8 @@ def _trust() -> None:
 
 def _undelivered() -> None:
     """What did not arrive, or waits."""
-    rows = data.now(queries.deliveries, states=("failed", "queued", "claimed", "dropped"), limit=100)
+    found = data.now(queries.deliveries, states=("failed", "queued", "claimed", "dropped"), limit=100)
+    rows = sorted(found, key=lambda row: row.state != "failed")
     with parts.heading("Messages that did not arrive, or wait"):
         if rows:
             tables.download("CSV", "messages.csv", lambda: alert_tables.deliveries_csv(rows))

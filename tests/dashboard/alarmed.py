@@ -308,5 +308,5 @@ def many(db: Database, n: int) -> None:
     for number in range(n):
         key = Key("slower", "golden", "hybrid", f"metric-{number}")
         sighting = Sighting(key, "sure", 0.3, content=_moved("recall_ms", 0.38))
-        told = Facts(run.started_at + timedelta(days=number % 7, seconds=number))
+        told = Facts(run.started_at + timedelta(seconds=number) - timedelta(days=number % 7))
         writes.turn_alerts(db, lambda known, s=sighting, t=told: advance([], [s], t))

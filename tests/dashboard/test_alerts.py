@@ -122,6 +122,8 @@ def test_whether_the_alarms_can_be_trusted(open_page: Open, url: str) -> None:
     rows = next(frame.value for frame in at.dataframe if "budget" in frame.value).set_index("channel")
     assert rows.loc["team", "budget"].endswith("of 3 false alarms in 90 days")
     assert list(rows["state"].map(lambda state: state[0])) == ["waiting", "off"]
+    assert "Channel team: " in told
+    assert "false alarms a month to be expected of" in told
 
 
 def test_two_hundred_alerts(open_page: Open, copied: str, copy: Database) -> None:

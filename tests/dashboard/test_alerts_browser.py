@@ -130,7 +130,7 @@ def test_a_telephone_shows_all_of_it(where: str, page: Page, address: str, ids: 
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto(f"{address}/{where.format(**ids._asdict())}")
     settled(page)
-    parts = "h1, h3, [data-testid=stButton] button, [data-testid=stPopover] button, [data-testid=stPlotlyChart], img"
+    parts = "h1, h3, img, :is([data-testid=stButton], [data-testid=stPopover]) button, .js-plotly-plot"
     inside = page.locator(f'[data-testid="stMainBlockContainer"] :is({parts})')  # pills scroll by themselves
     edges = inside.evaluate_all("parts => parts.map(part => part.getBoundingClientRect().right)")
     assert max(edges) <= 390
