@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from math import ceil
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -27,6 +28,8 @@ STATES = {
     "intended": "Intended",
     "died": "Came to nothing",
 }
+ENOUGH_LOST = 0.75
+"""Of its trials, a case fails in so many before it counts as lost, as verdicts have it."""
 MOST_CASES = 3
 """Lost cases that a message names."""
 
@@ -145,7 +148,7 @@ def _critical(signal: Signal) -> str:
     named = words.listed(signal.cases[:MOST_CASES])
     more = len(signal.cases) - MOST_CASES
     told = f"{named} and {more} more" if more > 0 else named
-    return f"{told} failed in at least 3 of every 4 of {words.count(trials, 'trial')}."
+    return f"{told} failed in at least {ceil(ENOUGH_LOST * trials)} of {words.count(trials, 'trial')}."
 
 
 def _leak(signal: Signal) -> str:
@@ -183,7 +186,7 @@ def _failing(signal: Signal) -> str:
 def _missed(signal: Signal) -> str:
     times = signal.content["times"]
     last = datetime.fromisoformat(times[-1])
-    n = words.count(len(times), "time")
+    n = "once" if len(times) == 1 else words.count(len(times), "time")
     return f"It should have run {n}, last at {last:%Y-%m-%d %H:%M} UTC, and nobody has made up for it."
 
 

@@ -14,14 +14,14 @@ type = "mem0"
 package = "mem0ai==2.2.1"
 [suites.part]
 path = "{SHIPPED_DIR / "contract"}"
-only = ["amend", "forgetting"]
+only = ["amend"]
 """
 
 
 @pytest.mark.backends
 def test_the_release_is_suspected_first(tmp_path, ask):
-    """Another release of mem0 loses what this one keeps: one alert, whose first suspect is the package, before
-    its dependencies and all else, with both versions; `memtrend diff` says the same."""
+    """Another release of mem0 loses what this one keeps: one alert, whose first suspect is the package,
+    before its dependencies and all else, with both versions; `memtrend diff` says the same."""
     series = ("--suite", "part", "--backend", "mem")
     (tmp_path / "memtrend.toml").write_text(CONFIG)
     assert (
