@@ -16,6 +16,7 @@ from store.errors import DatabaseError
 from store.queries.retention import What, removable
 from store.sections import RetentionSection, time_of
 from store.words import count
+from store.writes.alerts import forget_payloads
 from store.writes.retention import remove
 
 STEP_PAGES = 1000
@@ -52,7 +53,10 @@ def _due(db: Database, what: What, after: str) -> Due:
 
 
 def prune(db: Database, section: RetentionSection, stop: threading.Event | None = None) -> Pruned:
-    """Remove what is due, a run at a time, until `stop`; then give back the space. Raises `DatabaseError`."""
+    """Remove what is due, a run at a time, until `stop`, and what messages as old were made of; then
+    give back the space. Raises `DatabaseError`."""
+    if section.details != "never":
+        forget_payloads(db, datetime.now(UTC) - time_of(section.details))
     counts = {"details": 0, "results": 0}
     for one in due(db, section):
         for run_id in _until(stop, one.run_ids):

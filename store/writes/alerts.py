@@ -235,3 +235,14 @@ def send_later(db: Database, deliveries: Iterable[NewDelivery]) -> int:
     new."""
     with db.write() as connection:
         return sum(queue_delivery(connection, one) for one in deliveries)
+
+
+OVER = ("sent", "failed", "dropped")
+
+
+def forget_payloads(db: Database, before: datetime) -> int:
+    """Take what messages were made of that are over and older than that: their rows stay. How many."""
+    delivery = m.delivery.c
+    old = sa.and_(delivery.state.in_(OVER), delivery.queued_at < before, delivery.payload != {})
+    with db.write() as connection:
+        return connection.execute(m.delivery.update().where(old).values(payload={})).rowcount

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
-from store import queries, writes
+from store import models as m
+from store import queries, retention, writes
 from store.alert_life import Facts, Incident, Step, Turned, acknowledge, advance, judge, mute, unmute
 from store.database import Database, open_database
 from store.errors import StoreError
 from store.records import CaseRecord, SuiteRecord, VerdictEntry
+from store.sections import RetentionSection
 from store.sightings import Key, Sighting, Standing
 from tests.store.processes import PROCESSES
 from tests.store.seeding import START, Seed, outcome, scenario
@@ -360,3 +362,29 @@ def test_the_census_of_an_index(db: Database, seed: Seed) -> None:
     seed.close(run_id, token)
     assert queries.census(db, run_id) == ({"vector": (90, 100)}, 0.05)
     assert queries.census(db, seed.run(seed.suite(), ["a"])) == ({}, 0.0)
+
+
+def test_old_messages_lose_what_they_were_made_of(db: Database, opened: int) -> None:
+    """Those that are over and older than details are kept; alert, steps and the row of the message stay."""
+    later = datetime.now(UTC) + SOON
+    assert writes.forget_payloads(db, later) == 0
+    with db.write() as connection:
+        connection.execute(m.delivery.update().values(state="sent"))
+    assert writes.forget_payloads(db, later - 2 * SOON) == 0
+    assert [writes.forget_payloads(db, later) for _ in range(2)] == [1, 0]
+    (delivery,) = queries.deliveries(db, alert_id=opened)
+    assert (delivery.payload, delivery.state) == ({}, "sent")
+    assert actions(db) == [("opened", "memtrend")]
+
+
+def test_retention_keeps_alerts(db: Database, night: int, opened: int) -> None:
+    """When all that a run was told from is gone, its alert is there still."""
+    with db.write() as connection:
+        connection.execute(m.run.update().values(started_at=START - timedelta(days=999)))
+        connection.execute(m.delivery.update().values(state="sent", queued_at=START))
+    section = RetentionSection(details="1d", results="2d")
+    assert retention.prune(db, section).results == 1
+    row = queries.alert(db, opened)
+    assert row is not None
+    assert (row.incident.state, row.incident.cases, row.first_bad_run_id) == ("open", ("a", "b"), night)
+    assert queries.deliveries(db)[0].payload == {}
