@@ -379,11 +379,10 @@ def test_old_messages_lose_what_they_were_made_of(db: Database, opened: int) -> 
 
 def test_retention_keeps_alerts(db: Database, night: int, opened: int) -> None:
     """When all that a run was told from is gone, its alert is there still."""
+    writes.remove(db, night, "results", "2d")
     with db.write() as connection:
-        connection.execute(m.run.update().values(started_at=START - timedelta(days=999)))
         connection.execute(m.delivery.update().values(state="sent", queued_at=START))
-    section = RetentionSection(details="1d", results="2d")
-    assert retention.prune(db, section).results == 1
+    retention.prune(db, RetentionSection(details="1d"))
     row = queries.alert(db, opened)
     assert row is not None
     assert (row.incident.state, row.incident.cases, row.first_bad_run_id) == ("open", ("a", "b"), night)
