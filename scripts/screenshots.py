@@ -15,6 +15,7 @@ from playwright.sync_api import Browser
 
 from store import queries, writes
 from store.database import open_database
+from tests.dashboard.alarmed import alarm
 from tests.dashboard.browser import CHROMIUM, TALLEST, chromium, new_context, picture, served
 from tests.dashboard.seed import World, seed
 from tests.dashboard.watched import watch
@@ -45,6 +46,7 @@ def _seeded(url: str) -> World:
     database = open_database(url)
     world = seed(database, running=True, hostile=False, control=True)
     watch(database, world.nights, hostile=False)
+    alarm(database, world, hostile=False)
     database.close()
     return world
 
@@ -66,6 +68,8 @@ def _addresses(url: str, world: World) -> dict[str, str]:
         "run-quiet": f"run?run={quiet.id}",
         "run-invalid": f"run?run={world.invalid_run}",
         "case": f"case?suite=golden&case={world.broken[0]}&backend=mem0",
+        "alerts": "alerts",
+        "alert": "alert?alert=1",
         "suites": "suites",
         "health": "health",
         "settings": "settings",

@@ -15,7 +15,7 @@ from store.database import open_database
 from tests.dashboard.alarmed import CHANNELS, Alarmed
 from tests.dashboard.browser import CHROMIUM, chromium, new_context, served, settled
 from tests.dashboard.facts import HOSTILE, HOSTILE_CASE
-from tests.dashboard.test_browser import at, click_row, query
+from tests.dashboard.test_browser import WORDLESS, at, click_row, query
 
 pytestmark = [
     pytest.mark.skipif(not CHROMIUM, reason="no Chromium to look with: apt install chromium"),
@@ -138,7 +138,8 @@ def test_a_telephone_shows_all_of_it(where: str, page: Page, address: str, ids: 
 
 
 def test_text_from_outside_stays_text(page: Page, address: str, ids: Alarmed) -> None:
-    """Names and reasons that try to be script, picture and link appear as the characters they are made of."""
+    """Names and reasons that try to be script, picture and link appear as the characters they are made
+    of; charts and images have words for those who do not see them."""
     dialogs: list[str] = []
     page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
     for where in (f"alert?alert={ids.hostile}", "alerts", ""):
@@ -147,6 +148,7 @@ def test_text_from_outside_stays_text(page: Page, address: str, ids: Alarmed) ->
         inside = page.locator('[data-testid="stMain"]')
         assert inside.locator('script, img[src="x"], a[href*="evil"], .katex').count() == 0
         assert page.locator('[data-testid="stException"]').count() == 0
+        assert page.evaluate(WORDLESS) == 0
     page.goto(f"{address}/alert?alert={ids.hostile}")
     settled(page)
     shown = page.locator('[data-testid="stMain"]').inner_text().replace("\u2060", "")
