@@ -90,7 +90,8 @@ def _failed_requests() -> list[RequestRow]:
 
 
 def _request(request: RequestRow) -> None:
-    what = " · ".join(str(request.payload[key]) for key in ("suite", "backend") if request.payload.get(key))
+    told = [request.payload.get(key) for key in ("suite", "backend")]
+    what = " · ".join(map(str, filter(None, told))) or f"run {request.payload.get('run', '')} once more"
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         st.markdown(f"**{plain(request.kind.capitalize())}** {plain(what)}", width="content")
         if request.state == "failed":

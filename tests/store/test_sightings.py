@@ -40,7 +40,7 @@ def test_a_change_is_as_sure_as_its_looks(stage: str, expected: str, side: str, 
 
 
 def test_nothing_changed_is_clear() -> None:
-    """An unchanged run says so of every kind that a verdict can tell, and of nothing that it did not measure."""
+    """An unchanged run says so of every kind that a verdict can tell, and of nothing unmeasured."""
     found = seen(verdict=verdict(), measured=PASS | TIMES)
     assert {kind for kind, _ in found} == {
         *("failing", "regression", "improvement", "critical", "leak", "slower", "dearer")
@@ -56,7 +56,7 @@ def test_a_run_of_which_nothing_can_be_told_says_nothing() -> None:
 
 
 def test_a_run_behind_its_anchor_is_no_good_run() -> None:
-    """Like the last nights, yet worse than what is pinned: neither good nor bad. What is only slower is good."""
+    """Like the last nights, yet worse than what is pinned: neither good nor bad. Only slower is good."""
     behind = verdict(accepted=False)
     assert standing("regression", verdict=behind) is None
     slow = verdict(accepted=False, moved=moved("recall_ms", "suspected"))
@@ -64,14 +64,14 @@ def test_a_run_behind_its_anchor_is_no_good_run() -> None:
 
 
 def test_a_control_that_held_settles_it() -> None:
-    """A frozen release that did not fall beside it stands for the third look; one that fell too does not."""
+    """A frozen release that did not fall beside it stands for the third look; one that fell does not."""
     assert standing("regression", verdict=worse("suspected", control=control("backend"))) == "sure"
     assert standing("regression", verdict=worse("suspected", control=control("shared"))) == "suspected"
     assert standing("regression", verdict=worse("suspicion", control=control("backend"))) == "suspicion"
 
 
 def test_a_deterministic_backend_is_sure_at_its_second_look() -> None:
-    """Its flips are changes; at the first look the side is that of the cases, whatever the test says of it."""
+    """Its flips are changes; at the first look the side is that of the cases, whatever the test says."""
     told = worse("suspicion", deterministic=True, lost=(), gained=("a",))
     assert standing("improvement", verdict=told) == "suspicion"
     assert standing("regression", verdict=worse("confirmed", deterministic=True)) == "sure"
@@ -138,7 +138,7 @@ def test_a_bar_that_is_held() -> None:
 
 
 def test_an_index_that_shrinks() -> None:
-    """A leg short of what it should hold by more than the tolerance is sure; by as much as that it is clear."""
+    """A leg short of what it should hold by more than the tolerance is sure; by as much it is clear."""
     legs = [Leg("keyword", 98, 100), Leg("vector", 90, 100)]
     found = seen(legs=legs, tolerance=0.05)
     assert found["shrinkage", "keyword"].standing == "clear"
