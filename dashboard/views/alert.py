@@ -327,7 +327,9 @@ def _deliveries(row: AlertRow) -> None:
     if rows:
         channels.deliveries(rows, "deliveries", alerts=False)
         return
-    if not data.settings().channels:
+    if row.incident.told_at is None:
+        st.markdown("It is a suspicion: only channels with `suspicions = true` would have heard of it.")
+    elif not data.settings().channels:
         st.markdown(
             "Nobody was told: no channel is configured. `[channels.NAME]` in memtrend.toml makes one."
         )
