@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
+from store.alert_groups import same_cause, same_fall, same_run, under
 from store.alert_kinds import KINDS, SEVERITIES, AlertKind, worst
 from store.sightings import OF_A_VERDICT, STANDINGS, Key, Sighting, Standing, is_back
 
@@ -22,8 +23,6 @@ Action = Literal[
 STANDING_STATES: tuple[State, ...] = ("suspicion", "suspected", "open", "acknowledged")
 """In which an alert is not over."""
 TOLD_STATES: tuple[State, ...] = ("open", "acknowledged")
-TOGETHER = timedelta(days=1)
-"""Within which alerts of several backends with one suspect, or a shared cause, are one."""
 MACHINE = "memtrend"
 SAME = 1e-9
 """Depths that differ by less are one."""
@@ -86,8 +85,19 @@ class Incident(NamedTuple):
     def shown(self) -> list[Signal]:
         """What it is told by: what is sure and still wrong, and not silenced; else what may be; else what
         was."""
-        sure = [one for one in self.standing if one.standing == "sure" and not _silenced(self, one.key)]
+        sure = [one for one in self.standing if one.standing == "sure" and not self.silences(one.key)]
         return sure or self.standing or list(self.signals)
+
+    def silences(self, key: Key) -> bool:
+        """Whether a failing backend is told in it that says nothing of its own metrics."""
+        if key.kind == "improvement" or KINDS[key.kind].scope:
+            return False
+        return any(
+            KINDS[one.key.kind].scope == "backend"
+            and one.key.backend == key.backend
+            and one.standing == "sure"
+            for one in self.standing
+        )
 
     @property
     def kind(self) -> AlertKind:
@@ -185,7 +195,7 @@ class _Board:
             self.before.append(None)
             return
         home = self.now[place]
-        if _silenced(home, signal.key):
+        if home.silences(signal.key):
             signal = signal._replace(told=UNTOLD)
         self.now[place] = _with_facts(home._replace(signals=(*home.signals, signal)), self.facts)
         if self.before[place] is not None:
@@ -194,7 +204,7 @@ class _Board:
 
     def _home(self, sighting: Sighting) -> int | None:
         """Where it belongs: the likeliest cause first."""
-        fits = (_under, _same_fall, _same_run, _same_cause)
+        fits = (under, same_fall, same_run, same_cause)
         return next(
             (
                 place
@@ -212,54 +222,6 @@ class _Board:
             if before != incident
         ]
         return [one for one in found if one is not None]
-
-
-def _under(incident: Incident, sighting: Sighting, facts: Facts) -> bool:
-    """Whether it is one more of a kind that comes together, or something worse is open that it cannot be told
-    apart from."""
-    key = sighting.key
-    alike = [one for one in incident.standing if one.key.kind == key.kind and KINDS[key.kind].scope]
-    whole = any(KINDS[key.kind].scope == "all" or one.key.backend == key.backend for one in alike)
-    return whole or _silenced(incident, key)
-
-
-def _silenced(incident: Incident, key: Key) -> bool:
-    """Whether a failing backend is told in it that says nothing of its own metrics."""
-    if key.kind == "improvement" or KINDS[key.kind].scope:
-        return False
-    return any(
-        KINDS[one.key.kind].scope == "backend" and one.key.backend == key.backend and one.standing == "sure"
-        for one in incident.standing
-    )
-
-
-FALLS = ("critical", "regression", "leak", "threshold")
-"""Kinds by which one fall of a series may show, at once or night by night."""
-
-
-def _same_fall(incident: Incident, sighting: Sighting, facts: Facts) -> bool:
-    key = sighting.key
-    return key.kind in FALLS and any(
-        one.key.kind in FALLS and one.key[1:3] == key[1:3] for one in incident.standing
-    )
-
-
-def _same_run(incident: Incident, sighting: Sighting, facts: Facts) -> bool:
-    same = facts.run_id is not None and any(one.first_run_id == facts.run_id for one in incident.standing)
-    return same and _one_way(incident, sighting)
-
-
-def _same_cause(incident: Incident, sighting: Sighting, facts: Facts) -> bool:
-    if not _one_way(incident, sighting) or facts.at - incident.opened_at > TOGETHER:
-        return False
-    suspect = bool(facts.suspect) and incident.cause.suspect == facts.suspect
-    return suspect or (facts.shared and incident.cause.shared)
-
-
-def _one_way(incident: Incident, sighting: Sighting) -> bool:
-    """What got better is no part of what got worse."""
-    better = [one.key.kind == "improvement" for one in incident.standing]
-    return bool(better) and all(one == (sighting.key.kind == "improvement") for one in better)
 
 
 def _signal(sighting: Sighting, facts: Facts) -> Signal:
@@ -361,7 +323,7 @@ def _opened(incident: Incident, joined: Sequence[Step], facts: Facts) -> Turned:
 
 def _all_told(incident: Incident) -> Incident:
     signals = tuple(
-        one if _silenced(incident, one.key) else one._replace(told=max(one.told, one.depth))
+        one if incident.silences(one.key) else one._replace(told=max(one.told, one.depth))
         for one in incident.signals
     )
     return incident._replace(signals=signals)
@@ -370,7 +332,7 @@ def _all_told(incident: Incident) -> Incident:
 def _still_open(before: Incident, incident: Incident, joined: Sequence[Step], facts: Facts) -> Turned:
     """Told again only when something fell further, by a step of its kind, than when it was told last, or when
     it became more severe; what a failing backend silenced, once that is over."""
-    loud = [one for one in incident.standing if not _silenced(incident, one.key)]
+    loud = [one for one in incident.standing if not incident.silences(one.key)]
     then, now = (SEVERITIES.index(one.kind.severity) for one in (before, incident))
     if now <= then and not any(_fell_further(signal) for signal in loud):
         return Turned(incident, tuple(joined))
