@@ -129,6 +129,9 @@ def test_compose_runs_each_part(compose: dict[str, Any]) -> None:
         known = {option for parameter in COMMANDS[name].params for option in parameter.opts}
         assert set(options) <= known
     assert compose["services"]["stand-by"]["profiles"] == ["stand-by"]
+    for name in ("collector", "stand-by"):
+        _, program, *asked = ours(compose)[name]["healthcheck"]["test"]
+        assert (program, asked) == ("memtrend", ["alive", "--stand-by"])
     assert PINNED.fullmatch(compose["services"]["database"]["image"])
 
 
