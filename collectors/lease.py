@@ -88,7 +88,7 @@ class BackendLease:
         if token is None:
             raise InstanceBusy(
                 f"backend {self.backend} is in use by another run; wait for it, or stop it: "
-                "memtrend runs --status running"
+                f"memtrend runs --status running{self._by()}"
             )
         self.token = token
         self._keeper.start()
@@ -104,6 +104,11 @@ class BackendLease:
                 return token
             self.stop.wait(POLL_S)
         return None
+
+    def _by(self) -> str:
+        """Who has it, unless it was given back meanwhile."""
+        held = (row.owner for row in queries.leases(self.db) if row.name == self.name and row.held)
+        return next((f" ({named(owner)})" for owner in held), "")
 
     def _is_held(self) -> bool:
         return any(row.held for row in queries.leases(self.db) if row.name == self.name)
@@ -146,6 +151,12 @@ class BackendLease:
 def whoami() -> str:
     """The owner that a lease names: machine and process."""
     return f"{_machine()}:{os.getpid()}"
+
+
+def named(owner: str) -> str:
+    """The owner of a lease in words."""
+    machine, _, pid = owner.rpartition(":")
+    return f"process {pid} on {machine}"
 
 
 def _machine() -> str:

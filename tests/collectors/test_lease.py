@@ -1,7 +1,6 @@
 """A backend belongs to one run at a time, for as long as that run lives and no longer."""
 
 import os
-import re
 import signal
 import socket
 import sqlite3
@@ -57,9 +56,11 @@ HOLDING = "BackendLease(db, 'mine', threading.Event()).__enter__()"
 
 
 def test_one_at_a_time(db, held):
-    """Whoever comes second is told which backend is in use, and what to do."""
+    """Whoever comes second is told which backend is in use, what to do, and which process has it."""
     with (
-        pytest.raises(InstanceBusy, match=re.escape("backend mine is in use by another run; wait for it")),
+        pytest.raises(
+            InstanceBusy, match=rf"mine is in use by another run; wait .*\(process {os.getpid()} on "
+        ),
         BackendLease(db, "mine", threading.Event()),
     ):
         pass
