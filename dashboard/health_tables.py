@@ -95,7 +95,7 @@ def fires_columns() -> dict[str, Any]:
         "at": moment_column("Scheduled for"),
         "schedule": column.TextColumn("Schedule", width=110),
         "state": badges("State", FIRE_COLOURS, 120),
-        "reason": column.TextColumn("Why", width="large"),
+        "reason": column.TextColumn("Why", width=560),
         "runs": column.TextColumn("Made", width=70),
     }
 
@@ -324,6 +324,6 @@ def events_columns() -> dict[str, Any]:
         "at": moment_column("When"),
         "level": badges("Level", LEVELS, 80),
         "source": column.TextColumn("From", width=130),
-        "message": column.TextColumn("What", width="large"),
+        "message": column.TextColumn("What", width=640),
         "run": run_column(),
     }
