@@ -293,7 +293,7 @@ def _paces() -> None:
         st.markdown("No whole run yet: `memtrend run` makes the first ones.")
         return
     frame = health_tables.paces_frame(rows, parts.styles())
-    health_tables.table(frame, "paces", health_tables.paces_columns())
+    health_tables.table(frame, "paces", health_tables.paces_columns(), most=16)
 
 
 def _environments() -> None:
