@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 
+from collectors.calls import Stopped
 from store import queries, writes
 from store.database import Database
 from store.errors import DatabaseError, StoreError
@@ -96,14 +97,14 @@ class BackendLease:
 
     def _take(self) -> int | None:
         """None while another run has it. One that has expired and was not given back is looked at until it is
-        renewed, because the clock was set, or has been left."""
+        renewed, because the clock was set, or has been left. Raises `Stopped`."""
         seen = Sightings()
-        while not self.stop.is_set():
+        while True:
             release_those_of_the_dead(self.db)
             if (token := take(self.db, self.name, TTL_S, seen)) or self._is_held():
                 return token
-            self.stop.wait(POLL_S)
-        return None
+            if self.stop.wait(POLL_S):
+                raise Stopped
 
     def _by(self) -> str:
         """Who has it, unless it was given back meanwhile."""
