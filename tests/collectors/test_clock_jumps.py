@@ -1,6 +1,7 @@
 """A machine's clock that is set by an hour, forward and back, under real collectors."""
 
 import os
+import shutil
 import signal
 import threading
 import time
@@ -40,7 +41,8 @@ def patience(monkeypatch):
 
 
 @pytest.fixture
-def home(home):
+def home(home, linted_record):
+    shutil.copy(linted_record, home / "record.db")
     (home / "memtrend.toml").write_text(CONFIG)
     (home / "sluggish.py").write_text(collecting.SLOW)
     collecting.write_suite(home, 12)

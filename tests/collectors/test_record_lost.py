@@ -42,11 +42,11 @@ def patience(monkeypatch):
 
 
 @pytest.fixture
-def home(home, empty_record):
+def home(home, linted_record):
     (home / "memtrend.toml").write_text(CONFIG)
     (home / "sluggish.py").write_text(collecting.SLOW)
     collecting.write_suite(home, 20)
-    shutil.copy(empty_record, home / "record.db")
+    shutil.copy(linted_record, home / "record.db")
     return home
 
 
