@@ -21,19 +21,22 @@ from store.settings import SettingsError
 DAYS_AHEAD = 40
 """How far ahead fire times are written down: what reads them notices a collector that died for a month."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+LONGEST_GAP = timedelta(hours=3)
+"""More than any zone puts its clocks on at once: so far back a time may lie that comes only now."""
 
 
 class ScheduleError(SettingsError):
     """A schedule that cannot be followed. The message says which, what is wrong, and what to write."""
 
 
-def cron_trigger(cron: str, timezone: str = "UTC") -> CronTrigger:
-    """The trigger of a cron line of five fields; where day of month and weekday are both given, both must
-    hold. Raises `ScheduleError` for a line that is malformed, counts weekdays, or never fires."""
+def cron_trigger(cron: str) -> CronTrigger:
+    """The trigger of a cron line of five fields, on a wall clock that never changes (the library's own zones
+    lose the midnight after one that does); where day of month and weekday are both given, both must hold.
+    Raises `ScheduleError` for a line that is malformed, counts weekdays, or never fires."""
     if problem := cron_problem(cron):
         raise ScheduleError(f"cron: {problem}")
     try:
-        trigger = CronTrigger.from_crontab(cron, timezone=ZoneInfo(timezone))
+        trigger = CronTrigger.from_crontab(cron, timezone=UTC)
     except ValueError as error:
         raise ScheduleError("cron: a step reaches beyond its field, as */70 would in minutes") from error
     if trigger.get_next_fire_time(None, datetime.now(UTC)) is None:
@@ -68,7 +71,7 @@ def _fire_times(section: ScheduleSection, now: datetime) -> Iterator[datetime]:
     if section.every is not None:
         return _multiples(time_of(section.every), now)
     assert section.cron is not None, "a schedule has cron or every"
-    return _cron_times(cron_trigger(section.cron, section.timezone), now)
+    return _cron_times(cron_trigger(section.cron), ZoneInfo(section.timezone), now)
 
 
 def _multiples(every: timedelta, now: datetime) -> Iterator[datetime]:
@@ -79,11 +82,13 @@ def _multiples(every: timedelta, now: datetime) -> Iterator[datetime]:
         time += every
 
 
-def _cron_times(trigger: CronTrigger, now: datetime) -> Iterator[datetime]:
-    """Each time on the local clock once: of an hour that autumn repeats, the second pass is left out."""
-    after = now + timedelta(microseconds=1)
-    while (local := trigger.get_next_fire_time(None, after)) is not None:
-        time = local.astimezone(UTC)
-        if not time.astimezone(trigger.timezone).fold:
+def _cron_times(trigger: CronTrigger, zone: ZoneInfo, now: datetime) -> Iterator[datetime]:
+    """Each time on the local clock once: of an hour that autumn repeats the first pass, and what spring
+    leaves out an hour later."""
+    wall, last = (now - LONGEST_GAP).astimezone(zone).replace(tzinfo=UTC), now
+    while (wall_time := trigger.get_next_fire_time(None, wall)) is not None:
+        time = wall_time.replace(tzinfo=zone).astimezone(UTC)
+        if time > last:  # two times of the wall are one where the clock leaves the first of them out
             yield time
-        after = time + timedelta(microseconds=1)
+            last = time
+        wall = wall_time + timedelta(microseconds=1)
