@@ -77,12 +77,12 @@ class Running:
 
     def __init__(self, db, busy_wait_s=0.0, first_runs=False):
         self.db, self.busy_wait_s, self.first_runs = db, busy_wait_s, first_runs
-        self.stop, self.lines = threading.Event(), []
+        self.stop = threading.Event()
         self.pulse, self.file = Pulse(db, self.stop), SettingsFile()
 
     def __enter__(self):
         self.pulse.__enter__()
-        made = (self.db, self.file, self.stop, self.pulse.token, self.lines.append, self.busy_wait_s)
+        made = (self.db, self.file, self.stop, self.pulse.token, self.busy_wait_s)
         work = partial(Collector(*made).work, first_runs=self.first_runs)
         self.thread = threading.Thread(target=work)
         self.thread.start()
