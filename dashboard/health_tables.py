@@ -256,7 +256,7 @@ def paces_columns() -> dict[str, Any]:
         "backend": column.TextColumn("Backend", width=90),
         "suite": column.TextColumn("Suite", width=90),
         "took": column.TextColumn("Took", width=80),
-        "pace": column.NumberColumn("Scenarios a minute", format="%.1f", width=120),
+        "pace": column.NumberColumn("Scenarios a minute", format="%.1f", width=116),
         "diagnosis": column.NumberColumn("Diagnosis", format="%.0f %%", width=80, help=share),
         "run": run_column(),
     }

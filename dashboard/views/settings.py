@@ -139,11 +139,11 @@ def _schedules(settings: Settings) -> None:
     _table(
         "Schedules", "schedules", rows,
         "Nothing is scheduled: `[schedules.NAME]` in memtrend.toml makes one.",
-        schedule=column.TextColumn("Schedule", width=100), when=column.TextColumn("When", width=190),
+        schedule=column.TextColumn("Schedule", width=90), when=column.TextColumn("When", width=175),
         next=health_tables.moment_column("Next"), last=health_tables.moment_column("Last"),
-        suites=column.TextColumn("Suites", width=150), backends=column.TextColumn("Backends", width=110),
-        kind=column.TextColumn("Kind", width=90), trials=column.NumberColumn("Trials", width=60),
-        rules=column.TextColumn("Rules", width=180), waits=column.TextColumn("Waits", width=120),
+        suites=column.TextColumn("Suites", width=130), backends=column.TextColumn("Backends", width=100),
+        kind=column.TextColumn("Kind", width=85), trials=column.NumberColumn("Trials", width=55),
+        rules=column.TextColumn("Rules", width=180), waits=column.TextColumn("Waits", width=110),
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -214,6 +215,35 @@ def test_every_table_has_a_download(open_page: Open, watched: str) -> None:
     assert len(health.dataframe) == 7
     settings = open_page("settings", watched)
     assert len(settings.get("download_button")) == 7
+
+
+HALF, WHOLE = 552, 1136
+"""Pixels that a table has in a window of 1280: beside another one, and alone."""
+
+
+def width(at: AppTest, column: str) -> int:
+    """Pixels that the columns of the table with this column ask for."""
+    table = next(table for table in at.dataframe if column in table.value.columns)
+    columns = json.loads(table.proto.columns)
+    return sum(columns[name]["width"] for name in table.value.columns)
+
+
+@pytest.mark.parametrize(
+    ("page", "column", "room"),
+    [
+        ("health", "leg", HALF),
+        ("health", "flips", HALF),
+        ("health", "packages", HALF),
+        ("health", "pace", HALF),
+        ("health", "message", WHOLE),
+        ("settings", "when", WHOLE),
+    ],
+)
+def test_no_column_is_cut_off(
+    page: str, column: str, room: int, open_page: Open, watched: str, configured: Path
+) -> None:
+    """What a table tells is seen in a window of a laptop, to its last column."""
+    assert width(open_page(page, watched), column) <= room
 
 
 def test_counts_without_an_expectation(open_page: Open, fresh: Database) -> None:
