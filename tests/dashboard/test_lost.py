@@ -42,6 +42,7 @@ def page(at: AppTest) -> str:
 
 def replace(file: Path) -> None:
     with closing(open_database(f"sqlite:///{file.with_name('other.db')}")) as other:
+        writes.beat(other, "collector", 1, "there")
         writes.add_event(other, "error", "collector", "of the other record")
     for part in file.parent.glob("record.db*"):
         part.unlink()

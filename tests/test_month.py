@@ -1,0 +1,26 @@
+"""Schedules over days: a real collector on a clock that runs fast."""
+
+import pytest
+
+from scripts.month import spend
+
+
+@pytest.mark.timeout(900)
+def test_three_days_are_accounted_for(tmp_path):
+    """Over three days with the night in which Berlin's clocks are set back, a collector that is away for a
+    night and for a day, a backend that is too slow and one that fails, every fire that should have come has
+    one row that says what became of it, with the runs that it made, and doctor says the same."""
+    month = spend(tmp_path, 3)
+    assert month.problems == []
+    assert month.expected == {
+        **dict.fromkeys(("berlin", "within", "spread", "strict", "flaky"), 3),
+        "often": 11,
+        "weekly": 1,
+        "slow": 5,
+    }
+    assert month.states["strict"] == {"missed": 2, "done": 1}
+    assert month.states["within"] == {"missed": 2, "done": 1}
+    assert month.states["weekly"] == {"late": 1}
+    assert month.states["slow"]["skipped"] >= 1
+    assert month.missed == []
+    assert [sample.day for sample in month.samples] == [1, 3]
