@@ -109,7 +109,14 @@ def _theirs(world: World, victim: psutil.Process, what: str) -> list[psutil.Proc
 
 
 def _alive(processes: list[psutil.Process]) -> list[psutil.Process]:
-    return [one for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+    return [one for one in processes if _lives(one)]
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _ended(world: World, record: Record) -> Iterator[str]:
