@@ -28,8 +28,8 @@ GONE_S = 20.0
 
 
 class Kill(NamedTuple):
-    """`at` and the others in seconds. `back`: until a collector led again; `gone`: until what belonged to the
-    killed was gone."""
+    """`at` and the others in seconds. `back`: until a collector led that had taken over what the last one had
+    begun; `gone`: until what belonged to the killed was gone."""
 
     number: int
     at: float
@@ -90,11 +90,10 @@ def _kill(world: World, record: Record, number: int, what: str, dice: random.Ran
     stored, in_flight, theirs = record.stored(), record.in_flight(), _theirs(world, victim, what)
     at = time.monotonic()
     victim.kill()
-    gone = back = None
     end = at + GONE_S
     world.until(lambda: time.monotonic() > end or not _alive(theirs), "they are gone")
     gone, late = time.monotonic() - at, _alive(theirs)
-    world.until(world.leader, "a collector leads again")
+    world.until(lambda: world.leader() and not record.of_the_dead(), "a collector leads and has settled")
     back = time.monotonic() - at
     wrong = [*problems(record, stored, world.workers), *(f"outlived its parent: {one}" for one in late)]
     return Kill(number, at - started, what, in_flight, back, gone, wrong)

@@ -83,6 +83,11 @@ class Record:
         )
         return [InFlight(*row) for row in self.rows(query)]
 
+    def of_the_dead(self) -> bool:
+        """Whether a fire is still in the hands of a leader that leads no more."""
+        query = "SELECT 1 FROM fire JOIN lease ON lease.name = 'collector' WHERE state = 'claimed' AND"
+        return bool(self.rows(f"{query} fire.token != lease.token"))
+
     def status(self, run_id: int) -> str:
         return str(self.rows(f"SELECT status FROM run WHERE id = {run_id:d}")[0][0])
 
