@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -255,9 +255,9 @@ class World:
         """Whether the slow backend lets time pass."""
         return (self.folder / "waiting").exists()
 
-    def _until(self, condition: object, what: str) -> None:
+    def _until(self, condition: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + WAIT_S
-        while not condition():  # type: ignore[operator]
+        while not condition():
             died = self.process is None or self.process.poll() is not None
             if died or time.monotonic() > deadline:
                 said = (self.folder / "said.txt").read_text()[-2000:]

@@ -62,7 +62,9 @@ def said(home):
 
 
 def beats(db, process):
+    """Wait until it does, and has begun its work."""
     until(lambda: any(beat.pid == process.pid for beat in queries.heartbeats(db)), "the collector beats")
+    until(lambda: queries.schedules(db), "the schedules are followed")
 
 
 # A disk that is full
