@@ -218,8 +218,6 @@ def _passed_over(
 ) -> PassedOver | None:
     if busy := at_work.get(fire.schedule):
         return PassedOver("skipped", busy)
-    if fire.begun:  # in its time: it is only gone on with
-        return None
     if over := _after_window(section, fire, now):
         return over
     if section.catch_up == "none" and now > fire.due + GRACE:
