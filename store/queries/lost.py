@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 
 from store import models as m
 from store.database import Database
+from store.dialects.sql import plain_rows
 from store.metrics import METRICS
 from store.queries.common import suite_id
 from store.queries.series import SeriesRun, whole_runs
@@ -43,7 +44,7 @@ def lost_cases(
     runs looked at. Only these are read: they are few, where all results may be a million."""
     runs: dict[str, dict[int, SeriesRun]] = defaultdict(dict)
     with db.read() as connection:
-        for run in whole_runs(connection, suite_id(connection, suite), backends, since).values():
+        for run in whole_runs(db, connection, suite_id(connection, suite), backends, since).values():
             runs[run.backend][run.id] = run
         return [case for series in runs.values() for case in _lost(connection, series)]
 
@@ -51,15 +52,18 @@ def lost_cases(
 def _lost(connection: Connection, runs: Mapping[int, SeriesRun]) -> Iterator[LostCase]:
     """Of one backend; `runs` by id, oldest first."""
     newest = list(runs.values())[-1]
-    names = _names(connection, newest, list(runs))
-    values: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for row in connection.execute(_values(list(names), list(runs))):
-        own = row.scorer_id == runs[row.run_id].scorer_id
-        values[row.case_id][row.run_id] += [row.value] if own else []
+    names = _names(connection, newest)
+    values: dict[int, dict[int, list[float]]] = defaultdict(dict)
+    for case_id, run_id, scorer_id, value in plain_rows(connection, _values(list(names), min(runs))):
+        run = runs.get(run_id)
+        if run:
+            own = values[case_id].setdefault(run_id, [])
+            if scorer_id == run.scorer_id:
+                own.append(value)
     for case_id, name in names.items():
         found = values[case_id]
-        outcomes = [_outcome(run, found[run_id]) for run_id, run in runs.items() if run_id in found]
-        if any(one.passes for one in outcomes):  # by the scorer in force, which `_once_passed` does not ask
+        if any(value > 0.5 for own in found.values() for value in own):
+            outcomes = [_outcome(run, found[run_id]) for run_id, run in runs.items() if run_id in found]
             yield LostCase(name, newest.backend, outcomes)
 
 
@@ -67,8 +71,8 @@ def _outcome(run: SeriesRun, values: Sequence[float]) -> Outcome:
     return Outcome(run.id, run.started_at, sum(value > 0.5 for value in values), len(values))
 
 
-def _names(connection: Connection, newest: SeriesRun, run_ids: Sequence[int]) -> dict[int, str]:
-    """Id -> name of the cases lost. An error is no pass; who was not asked, or never passed, lost nothing."""
+def _names(connection: Connection, newest: SeriesRun) -> dict[int, str]:
+    """Id -> name of the cases not passed. An error is no pass; who was not asked lost nothing."""
     result, belongs, version = m.case_result.c, m.suite_version_case.c, m.suite_version.c
     in_force = (
         sa.select(belongs.case_id)
@@ -79,33 +83,24 @@ def _names(connection: Connection, newest: SeriesRun, run_ids: Sequence[int]) ->
     query = (
         sa.select(m.case.c.id, m.case.c.name)
         .join(m.case_result, result.case_id == m.case.c.id)
-        .outerjoin(m.score, sa.and_(_is_pass(m.case_result), m.score.c.scorer_id == newest.scorer_id))
+        .outerjoin(m.score, sa.and_(_is_pass(), m.score.c.scorer_id == newest.scorer_id))
         .where(result.run_id == newest.id, result.status != "skipped", m.case.c.id.in_(in_force))
         .group_by(m.case.c.id)
-        .having(sa.func.coalesce(sa.func.avg(m.score.c.value), 0.0) <= 0.5, _once_passed(run_ids))
+        .having(sa.func.coalesce(sa.func.avg(m.score.c.value), 0.0) <= 0.5)
     )
     return {row.id: row.name for row in connection.execute(query)}
 
 
-def _once_passed(run_ids: Sequence[int]) -> sa.Exists:
-    earlier, score = m.case_result.alias("earlier"), m.score.alias("earlier_score")
-    return (
-        sa.select(earlier.c.id)  # not *, which would read each row where its index suffices
-        .where(earlier.c.case_id == m.case.c.id, earlier.c.run_id.in_(run_ids))
-        .where(_is_pass(earlier, score), score.c.value > 0.5)
-        .exists()
-    )
-
-
-def _values(case_ids: Sequence[int], run_ids: Sequence[int]) -> sa.Select[tuple[int, int, int, float]]:
-    """A row a trial and scorer, by the index of a case's history."""
+def _values(case_ids: Sequence[int], first: int) -> sa.Select[tuple[int, int, int, float]]:
+    """A row a trial and scorer, of runs from `first` on, by the index of a case's history: who never passed
+    is read too, since to ask that of the database first takes as long."""
     result = m.case_result.c
     return (
         sa.select(result.case_id, result.run_id, m.score.c.scorer_id, m.score.c.value)
-        .outerjoin(m.score, _is_pass(m.case_result))
-        .where(result.case_id.in_(case_ids), result.run_id.in_(run_ids))
+        .outerjoin(m.score, _is_pass())
+        .where(result.case_id.in_(case_ids), result.run_id >= first)
     )
 
 
-def _is_pass(result: sa.FromClause, score: sa.FromClause = m.score) -> sa.ColumnElement[bool]:
-    return sa.and_(score.c.case_result_id == result.c.id, score.c.metric_id == PASS)
+def _is_pass() -> sa.ColumnElement[bool]:
+    return sa.and_(m.score.c.case_result_id == m.case_result.c.id, m.score.c.metric_id == PASS)
