@@ -126,7 +126,7 @@ def _middle(found: list[Opened]) -> Opened:
 def _viewer(browser: Browser) -> Iterator[Page]:
     context = new_context(browser)
     context.add_init_script(WATCH)
-    context.set_default_timeout(120_000)
+    context.set_default_timeout(90_000)
     try:
         yield context.new_page()
     finally:
@@ -134,6 +134,7 @@ def _viewer(browser: Browser) -> Iterator[Page]:
 
 
 def _open(page: Page, address: str) -> Opened:
+    print(f"opening {address}", file=sys.stderr)
     page.goto("about:blank")
     page.goto(address)
     settled(page)
@@ -163,6 +164,7 @@ def _used(
 
 def _clicked(page: Page, what: str, act: Callable[[Page, int], Any], times: int) -> tuple[str, float, float]:
     took = []
+    print(f"clicking {what}", file=sys.stderr)
     for number in range(times):
         act(page, number)
         page.wait_for_function(RESTS)
