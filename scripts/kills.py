@@ -127,7 +127,7 @@ def _ended(world: World, record: Record) -> Iterator[str]:
         yield f"TERM: exit code {code}"
     yield from problems(record, stored, world.workers)
     yield from unsettled(record)
-    yield from left_on_disk(world.home)
+    yield from left_on_disk(world.home, record)
     yield from (f"left: process {one}" for one in left_behind(world.home))
 
 
