@@ -138,13 +138,17 @@ class Slow(Shelf):
         super().__init__()
         self.until = None
 
+    def _wait(self):
+        self.until = datetime.now(UTC) + timedelta(minutes=45)
+        WAITING.touch()
+        while datetime.now(UTC) < self.until:
+            time.sleep(0.002)
+        WAITING.unlink()
+
     def search(self, query, k):
         if query.startswith("Which"):
-            self.until = self.until or datetime.now(UTC) + timedelta(minutes=45)
-            WAITING.touch()
-            while datetime.now(UTC) < self.until:
-                time.sleep(0.002)
-            WAITING.unlink()
+            if self.until is None:
+                self._wait()
         return super().search(query, k)
 '''
 
@@ -222,6 +226,7 @@ class World:
         new.rename(self.clock)
 
     def begin(self) -> None:
+        (self.folder / "waiting").unlink(missing_ok=True)  # of one that was stopped in it
         command = [sys.executable, "-m", "scripts.month", "--collect", str(self.clock)]
         variables = {**os.environ, CONFIG_VARIABLE: str(self.folder / "memtrend.toml")}
         with (self.folder / "said.txt").open("a") as said:
@@ -394,11 +399,13 @@ def _unaccounted(settings: Settings, fire: queries.FireRow, runs: Sequence[queri
 
 
 def _unlinked(fires: Sequence[queries.FireRow], runs: Sequence[queries.RunRow]) -> Iterator[str]:
-    """Each run is of one fire, of that which it names itself."""
+    """Each run is of one fire, of that which it names itself; but for looks at one of these runs again."""
     of = {run_id: fire for fire in fires for run_id in fire.run_ids}
     if sum(len(fire.run_ids) for fire in fires) != len(of):
         yield "a run stands with two fires"
     for run in runs:
+        if run.subset == queries.CONFIRM and queries.looked_at(run.trigger) in of:
+            continue
         fire = of.get(run.id)
         at = fire and f"{fire.scheduled_for:%Y-%m-%dT%H:%MZ}"
         if fire is None or (f"schedule:{fire.schedule}", at) != (run.trigger, run.meta["scheduled_for"]):
