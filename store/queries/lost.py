@@ -54,7 +54,7 @@ def _lost(connection: Connection, runs: Mapping[int, SeriesRun]) -> Iterator[Los
     newest = list(runs.values())[-1]
     names = _names(connection, newest)
     values: dict[int, dict[int, list[float]]] = defaultdict(dict)
-    for case_id, run_id, scorer_id, value in plain_rows(connection, _values(list(names), min(runs))):
+    for case_id, run_id, scorer_id, value in plain_rows(connection, _values(list(names), list(runs))):
         run = runs.get(run_id)
         if run:
             own = values[case_id].setdefault(run_id, [])
@@ -91,14 +91,15 @@ def _names(connection: Connection, newest: SeriesRun) -> dict[int, str]:
     return {row.id: row.name for row in connection.execute(query)}
 
 
-def _values(case_ids: Sequence[int], first: int) -> sa.Select[tuple[int, int, int, float]]:
-    """A row a trial and scorer, of runs from `first` on, by the index of a case's history: who never passed
-    is read too, since to ask that of the database first takes as long."""
+def _values(case_ids: Sequence[int], run_ids: Sequence[int]) -> sa.Select[tuple[int, int, int, float]]:
+    """A row a trial and scorer. A run at a time, whose scores lie together: `+ 0` keeps the database from
+    going by case, which leaps through all of the file. Who never passed is read too, since to ask that of the
+    database first takes as long."""
     result = m.case_result.c
     return (
         sa.select(result.case_id, result.run_id, m.score.c.scorer_id, m.score.c.value)
         .outerjoin(m.score, _is_pass())
-        .where(result.case_id.in_(case_ids), result.run_id >= first)
+        .where(result.run_id.in_(run_ids), (result.case_id + 0).in_(case_ids))
     )
 
 
