@@ -234,6 +234,7 @@ class World:
         self._until(lambda: any(row.held for row in queries.leases(self.db)), "the collector leads")
         every = CONFIG.count("[schedules.")
         self._until(lambda: len(queries.schedules(self.db)) == every, "the schedules are followed")
+        self._until(self._has_done, "what was due meanwhile was done")
 
     def end(self) -> None:
         if self.process is not None:

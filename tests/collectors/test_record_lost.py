@@ -160,20 +160,28 @@ def shared_home(home):
 
 
 AS_NOBODY = f"""
-import os, runpy
+import contextlib, os, sys
+import collectors.collector
+from collectors import cli
+
+sys.argv = ["memtrend", "run", "--suite", "mine"]
+with contextlib.suppress(SystemExit):
+    cli.main()
 os.geteuid() or os.setuid({NOBODY})
-runpy.run_module("collectors.cli", run_name="__main__")
+sys.argv = ["memtrend", "collect"]
+cli.main()
 """
+"""After a run, since whom modes bind may not read what would be imported later."""
 
 
 class Unprivileged(Process):
-    """`memtrend ...` as a user whom modes of files bind."""
+    """`memtrend collect` as a user whom modes of files bind."""
 
-    def __init__(self, home, *arguments):
+    def __init__(self, home):
         self.said = home / "said.txt"
         with self.said.open("a") as said:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", AS_NOBODY, *arguments], cwd=home, stdout=said, stderr=said
+                [sys.executable, "-c", AS_NOBODY], cwd=home, stdout=said, stderr=said
             )
 
 
@@ -184,7 +192,7 @@ def test_a_file_made_read_only_is_told(shared_home):
     with closing(open_database(f"sqlite:///{record}")) as db:
         for part in shared_home.glob("record.db*"):
             part.chmod(0o666)
-        with Unprivileged(shared_home, "collect") as process:
+        with Unprivileged(shared_home) as process:
             beats(db, process)
             fires(db)
             record.chmod(0o444)
