@@ -24,7 +24,7 @@ from alembic import command
 from alembic.config import Config
 from sqlmodel import Session, select
 
-from benchmarks.figures import closing, looks, year
+from benchmarks.figures import closing, year
 from benchmarks.figures.times import Times, load, seconds, timed
 from benchmarks.measure import Bar, parser, tell
 from store import models as m
@@ -115,6 +115,8 @@ def _measured(url: str, path: Path | None, times: int) -> tuple[list[str], list[
         asked = [*_figures(db, path, times)]
     finally:
         db.close()
+    from benchmarks.figures import looks  # not before: it loads the dashboard, which no question has to bear
+
     seen = [looks.look(page, url, path, **_parameters(url, page)) for page in looks.PAGES]
     bars = [Bar(f"{one.name}_ms", round(one.times.median, 2), MAX_MS[one.name]) for one in asked]
     bars += [Bar(f"{one.page}_page_s", round(one.waited, 3), MAX_PAGE_S) for one in seen]

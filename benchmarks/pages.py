@@ -49,7 +49,6 @@ const look = () => {
 new MutationObserver(look).observe(document, {subtree: true, childList: true, attributes: true});
 document.addEventListener('load', look, true);
 document.addEventListener('pointerdown', () => { window.clicked = performance.now(); }, true);
-document.addEventListener('pointerdown', () => { window.seen.run = false; }, true);
 """
 """Notes when each sign of a page was first there, when it last changed, and when it was clicked."""
 
@@ -173,9 +172,7 @@ def _clicked(page: Page, what: str, act: Callable[[Page, int], Any], times: int)
 
 
 def _press(role: Any, *names: str) -> Callable[[Page, int], Any]:
-    return lambda page, number: page.get_by_role(
-        "button", name=names[number % len(names)], exact=True
-    ).click()
+    return lambda page, n: page.get_by_role(role, name=names[n % len(names)], exact=True).click()
 
 
 def _choose(key: str, *options: str) -> Callable[[Page, int], Any]:
