@@ -260,12 +260,13 @@ def case_history(db: Database, suite: str, name: str, limit_runs: int = 60) -> l
             sa.select(result.run_id, result.case_id, result.status, result.failure, m.score.c.value)
             .join(m.run, m.run.c.id == result.run_id)
             .outerjoin(m.score, _is_pass(m.run.c.scorer_id))
-            .where(result.case_id.in_(hashes), result.run_id.in_(recent))
+            .where(result.case_id.in_(hashes), result.run_id >= min(recent, default=0))
             .order_by(result.trial)
         )
         trials: dict[int, list[Any]] = {run_id: [] for run_id in recent}
         for row in connection.execute(query).all():
-            trials[row.run_id].append(row)
+            if row.run_id in trials:
+                trials[row.run_id].append(row)
     return [_history_point(recent[run_id], rows, hashes) for run_id, rows in trials.items() if rows]
 
 
