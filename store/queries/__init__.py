@@ -178,6 +178,7 @@ from store.queries.verdicts import (
     verdict_looks,
     verdict_record,
     verdicts,
+    worse_runs,
 )
 
 __all__ = [
@@ -325,4 +326,5 @@ __all__ = [
     "verdicts",
     "waiting_fires",
     "waiting_requests",
+    "worse_runs",
 ]

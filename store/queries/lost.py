@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from store import models as m
+from store.broken import BEFORE, broke, is_told
 from store.database import Database
 from store.dialects.sql import plain_rows
 from store.metrics import METRICS
@@ -30,18 +31,25 @@ class Outcome(NamedTuple):
 
 
 class LostCase(NamedTuple):
-    """A case that a backend passed and, in its newest whole run, did not; all its outcomes, oldest first."""
+    """A case that broke on a backend: it had passed, and in the newest whole runs it does not. All its
+    outcomes, oldest first."""
 
     case: str
     backend: str
     outcomes: list[Outcome]
 
 
+STEP = 2 * BEFORE
+"""Newest runs that are read first: they tell of most cases whether they broke. Then twice as many, and so
+on."""
+
+
 def lost_cases(
     db: Database, suite: str, *, backends: Sequence[str] | None = None, since: datetime | None = None
 ) -> list[LostCase]:
-    """The cases in force that each backend once passed and lost in its newest whole run. `since` is of the
-    runs looked at. Only these are read: they are few, where all results may be a million."""
+    """The cases in force that broke, by the newest whole run of each backend. `since` is of the runs looked
+    at. Only what may have broken is read, from its newest run back, and only what did is read whole: all
+    results may be a million."""
     runs: dict[str, dict[int, SeriesRun]] = defaultdict(dict)
     with db.read() as connection:
         for run in whole_runs(db, connection, suite_id(connection, suite), backends, since).values():
@@ -53,22 +61,42 @@ def _lost(connection: Connection, runs: Mapping[int, SeriesRun]) -> Iterator[Los
     """Of one backend; `runs` by id, oldest first."""
     newest = list(runs.values())[-1]
     names = _names(connection, newest)
-    values: dict[int, dict[int, list[float]]] = defaultdict(dict)
-    for case_id, run_id, scorer_id, value in plain_rows(connection, _values(list(names), list(runs))):
-        run = runs.get(run_id)
-        if run:
-            own = values[case_id].setdefault(run_id, [])
-            if scorer_id == run.scorer_id:
-                own.append(value)
-    for case_id, name in names.items():
-        found = values[case_id]
-        if any(value > 0.5 for own in found.values() for value in own):
-            outcomes = [_outcome(run, found[run_id]) for run_id, run in runs.items() if run_id in found]
-            yield LostCase(name, newest.backend, outcomes)
+    broken = sorted(_broke(connection, list(names), runs))
+    for case_id, tallies in _tallies(connection, broken, runs).items():
+        outcomes = [
+            Outcome(run_id, run.started_at, *tallies[run_id])
+            for run_id, run in runs.items()
+            if run_id in tallies
+        ]
+        yield LostCase(names[case_id], newest.backend, outcomes)
 
 
-def _outcome(run: SeriesRun, values: Sequence[float]) -> Outcome:
-    return Outcome(run.id, run.started_at, sum(value > 0.5 for value in values), len(values))
+def _broke(connection: Connection, case_ids: Sequence[int], runs: Mapping[int, SeriesRun]) -> set[int]:
+    """Of these cases, those that broke."""
+    open_, ids = {case_id: list[bool]() for case_id in case_ids}, list(runs)
+    broken, step = set[int](), STEP
+    while open_ and ids:
+        part, ids = {id: runs[id] for id in ids[-step:]}, ids[:-step]
+        for case_id, tallies in _tallies(connection, list(open_), part).items():
+            told = (tallies[run_id] for run_id in part if run_id in tallies)
+            open_[case_id] = [2 * passes > judged for passes, judged in told if judged] + open_[case_id]
+        decided = [case_id for case_id, outcomes in open_.items() if not ids or is_told(outcomes)]
+        broken |= {case_id for case_id in decided if broke(open_.pop(case_id))}
+        step *= 2
+    return broken
+
+
+def _tallies(
+    connection: Connection, case_ids: Sequence[int], runs: Mapping[int, SeriesRun]
+) -> dict[int, dict[int, list[int]]]:
+    """Case -> run that asked it -> trials passed, and trials judged by the scorer that is in force there."""
+    found: dict[int, dict[int, list[int]]] = {case_id: {} for case_id in case_ids}
+    for case_id, run_id, scorer_id, value in plain_rows(connection, _values(case_ids, list(runs))):
+        tally = found[case_id].setdefault(run_id, [0, 0])
+        if scorer_id == runs[run_id].scorer_id:
+            tally[0] += value > 0.5
+            tally[1] += 1
+    return found
 
 
 def _names(connection: Connection, newest: SeriesRun) -> dict[int, str]:
@@ -92,14 +120,12 @@ def _names(connection: Connection, newest: SeriesRun) -> dict[int, str]:
 
 
 def _values(case_ids: Sequence[int], run_ids: Sequence[int]) -> sa.Select[tuple[int, int, int, float]]:
-    """A row a trial and scorer. A run at a time, whose scores lie together: `+ 0` keeps the database from
-    going by case, which leaps through all of the file. Who never passed is read too, since to ask that of the
-    database first takes as long."""
+    """A row a trial and scorer."""
     result = m.case_result.c
     return (
         sa.select(result.case_id, result.run_id, m.score.c.scorer_id, m.score.c.value)
         .outerjoin(m.score, _is_pass())
-        .where(result.run_id.in_(run_ids), (result.case_id + 0).in_(case_ids))
+        .where(result.run_id.in_(run_ids), result.case_id.in_(case_ids))
     )
 
 

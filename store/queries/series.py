@@ -162,16 +162,25 @@ def _points(
         rolled.tag == tag,
         rolled.run_id >= min(series, default=0),
     )
-    by_run: dict[int, list[TrendPoint]] = {run_id: [] for run_id in series}
-    for run_id, scorer, metric, n, mean, low, high in plain_rows(connection, query):
-        run = series.get(run_id)
-        if run is not None and run.scorer_id == scorer:
-            point = TrendPoint(
-                run_id, run.backend, run.started_at, n, mean, low, high, run.environment_id,
-                run.suite_version, METRIC_NAMES[metric],
-            )  # fmt: skip
-            by_run[run_id].append(point)
-    return [point for run_id in series for point in by_run[run_id]]
+    found = {run.id: _Found(run) for run in series.values()}
+    names = {number: (METRIC_NAMES[number],) for number in metrics}
+    make = tuple.__new__  # of tens of thousands, in half the time of naming the fields
+    for row in plain_rows(connection, query):
+        of = found.get(row[0])
+        if of is not None and of.scorer == row[1]:
+            of.points.append(make(TrendPoint, of.head + row[3:] + of.tail + names[row[2]]))
+    return [point for of in found.values() for point in of.points]
+
+
+class _Found:
+    """The points of a run, and the fields that all of them share: those before and after what is measured."""
+
+    __slots__ = ("head", "points", "scorer", "tail")
+
+    def __init__(self, run: SeriesRun) -> None:
+        self.scorer, self.points = run.scorer_id, list[TrendPoint]()
+        self.head = (run.id, run.backend, run.started_at)
+        self.tail = (run.environment_id, run.suite_version)
 
 
 def environment_changes(

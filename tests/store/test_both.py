@@ -170,3 +170,14 @@ def test_what_waits(db: Database) -> None:
     assert writes.claim_fire(db, "nightly", due, leader)
     writes.hold_fire(db, "nightly", due, "no money today", leader, begun=False)
     assert [row.reason for row in queries.waiting_fires(db)] == ["no money today"]
+
+
+def test_worse_runs(db: Database, seed: Seed) -> None:
+    """The verdict in force decides, and only the runs that are asked for are told."""
+    version = seed.suite()
+    ids = [seed.run(version, ["a"], day=day) for day in range(3)]
+    for run_id, said in ((ids[0], "worse"), (ids[1], "worse"), (ids[1], "unchanged"), (ids[2], "worse")):
+        writes.record_verdict(db, VerdictEntry(run_id, 1, said, "", False, True, {}))
+    assert queries.worse_runs(db, ids) == {ids[0], ids[2]}
+    assert queries.worse_runs(db, ids[:2]) == {ids[0]}
+    assert queries.worse_runs(db, []) == set()
