@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -20,35 +19,6 @@ class Rolled(NamedTuple):
     low: float | None
     high: float | None
     n: int
-
-
-class RecentRun(NamedTuple):
-    id: int
-    backend: str
-    started_at: datetime
-    scorer_id: int
-
-
-def recent_runs(
-    connection: Connection, suite: int | None, limit: int, *, controls: bool = True
-) -> dict[int, RecentRun]:
-    """The last whole runs of each backend by id, oldest first. A backend at a time, from the end of its range
-    of the index: to rank them all takes longer than everything that is asked of them."""
-    run, backend = m.run.c, sa.bindparam("backend", type_=sa.Integer)
-    query = (
-        sa.select(run.id, run.started_at, run.scorer_id)
-        .where(run.suite_id == suite, run.backend_id == backend, is_whole())
-        .order_by(run.started_at.desc(), run.id.desc())
-        .limit(limit)
-    )
-    if not controls:
-        query = query.where(~is_of_a_control())
-    found = [
-        RecentRun(id_, name, at, scorer)
-        for backend_id, name in connection.execute(sa.select(m.backend.c.id, m.backend.c.name)).all()
-        for id_, at, scorer in connection.execute(query, {"backend": backend_id}).all()
-    ]
-    return {one.id: one for one in sorted(found, key=lambda one: (one.started_at, one.id))}
 
 
 def metric_id(name: str) -> int:

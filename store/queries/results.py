@@ -15,8 +15,9 @@ from store import models as m
 from store.database import Database
 from store.dialects.sql import FirstHit, plain_rows
 from store.metrics import METRIC_NAMES, METRICS
-from store.queries.common import RecentRun, recent_runs, suite_id
+from store.queries.common import suite_id
 from store.queries.runs import RunFilter, RunRow, runs
+from store.queries.series import SeriesRun, recent_runs
 
 if TYPE_CHECKING:
     from store import rollups
@@ -255,41 +256,55 @@ def case_history(db: Database, suite: str, name: str, limit_runs: int = 60) -> l
         suite_ = suite_id(connection, suite)
         asked = sa.select(case.id, case.hash).where(case.suite_id == suite_, case.name == name)
         hashes = dict(plain_rows(connection, asked))
-        recent = recent_runs(connection, suite_, limit_runs)
+        recent = recent_runs(db, connection, suite_, limit_runs)
         query = (
-            sa.select(result.run_id, result.case_id, result.status, result.failure, m.score.c.value)
-            .join(m.run, m.run.c.id == result.run_id)
-            .outerjoin(m.score, _is_pass(m.run.c.scorer_id))
+            sa.select(
+                result.run_id, result.case_id, result.trial, result.status, result.failure,
+                m.score.c.scorer_id, m.score.c.value,
+            )
+            .outerjoin(m.score, _is_pass())
             .where(result.case_id.in_(hashes), result.run_id >= min(recent, default=0))
-            .order_by(result.trial)
-        )
-        trials: dict[int, list[Any]] = {run_id: [] for run_id in recent}
-        for row in connection.execute(query).all():
-            if row.run_id in trials:
-                trials[row.run_id].append(row)
-    return [_history_point(recent[run_id], rows, hashes) for run_id, rows in trials.items() if rows]
+        )  # fmt: skip
+        trials: dict[int, dict[int, _Trial]] = {run_id: {} for run_id in recent}
+        for run_id, case_id, trial, status, failure, scorer, value in plain_rows(connection, query):
+            if run_id in recent:
+                told = value if scorer == recent[run_id].scorer_id else None
+                if told is not None or trial not in trials[run_id]:
+                    trials[run_id][trial] = _Trial(trial, case_id, status, failure, told)
+    return [
+        _history_point(recent[run_id], sorted(own.values(), key=lambda one: one.trial), hashes)
+        for run_id, own in trials.items()
+        if own
+    ]
 
 
-def _history_point(run: RecentRun, trials: Sequence[Any], hashes: Mapping[int, str]) -> HistoryPoint:
-    passes = sum(row.value is not None and row.value > 0.5 for row in trials)
+class _Trial(NamedTuple):
+    """`value`: of the scorer in force, None where it judged nothing."""
+
+    trial: int
+    case_id: int
+    status: str
+    failure: str | None
+    value: float | None
+
+
+def _history_point(run: SeriesRun, trials: Sequence[_Trial], hashes: Mapping[int, str]) -> HistoryPoint:
+    passes = sum(one.value is not None and one.value > 0.5 for one in trials)
     return HistoryPoint(
-        run.id, run.backend, run.started_at, _folded_status([row.status for row in trials]),
-        passes, len(trials), _first(row.failure for row in trials), hashes[trials[0].case_id],
+        run.id, run.backend, run.started_at, _folded_status([one.status for one in trials]),
+        passes, len(trials), _first(one.failure for one in trials), hashes[trials[0].case_id],
     )  # fmt: skip
 
 
-def _is_pass(scorer_id: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
-    score = m.score.c
-    return sa.and_(
-        score.case_result_id == m.case_result.c.id, score.metric_id == PASS, score.scorer_id == scorer_id
-    )
+def _is_pass() -> sa.ColumnElement[bool]:
+    return sa.and_(m.score.c.case_result_id == m.case_result.c.id, m.score.c.metric_id == PASS)
 
 
 def flaky_cases(db: Database, suite: str, last: int = 30) -> list[FlakyCase]:
     """The cases in force with mixed outcomes over the last whole runs of a backend, most mixed first.
     A run counts as passed when more than half of its trials are."""
     with db.read() as connection:
-        outcomes = outcomes_in_force(connection, suite, last)
+        outcomes = outcomes_in_force(db, connection, suite, last)
     found = [
         FlakyCase(case, backend, sum(recent), len(recent), recent)
         for (case, backend), recent in outcomes.items()
@@ -298,20 +313,22 @@ def flaky_cases(db: Database, suite: str, last: int = 30) -> list[FlakyCase]:
     return sorted(found, key=lambda row: (abs(2 * row.passes - row.runs) / row.runs, row.case, row.backend))
 
 
-def outcomes_in_force(connection: Connection, suite: str, last: int) -> dict[tuple[str, str], list[bool]]:
+def outcomes_in_force(
+    db: Database, connection: Connection, suite: str, last: int
+) -> dict[tuple[str, str], list[bool]]:
     """Of the cases in force: (case, backend) -> passed or not, oldest run first. Without controls: what one
     does is to be compared with, and says nothing of the suite. A run at a time, each a range of an index."""
     result = m.case_result.c
     run_id, scorer = (sa.bindparam(name, type_=sa.Integer) for name in ("run_id", "scorer"))
     query = (
         sa.select(result.case_id, sa.func.avg(m.score.c.value) > 0.5)
-        .join(m.score, _is_pass(scorer))
+        .join(m.score, sa.and_(_is_pass(), m.score.c.scorer_id == scorer))
         .where(result.run_id == run_id)
         .group_by(result.case_id)
     )
     names = _names_in_force(connection, suite)
     outcomes: dict[tuple[str, str], list[bool]] = defaultdict(list)
-    for run in recent_runs(connection, suite_id(connection, suite), last, controls=False).values():
+    for run in recent_runs(db, connection, suite_id(connection, suite), last, controls=False).values():
         for case_id, passed in plain_rows(connection, query, run_id=run.id, scorer=run.scorer_id):
             if case_id in names:
                 outcomes[names[case_id], run.backend].append(bool(passed))

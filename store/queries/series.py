@@ -124,6 +124,20 @@ def whole_runs(
     }
 
 
+def recent_runs(
+    db: Database, connection: Connection, suite: int | None, limit: int, *, controls: bool = True
+) -> dict[int, SeriesRun]:
+    """The last whole runs of each backend by id, oldest first."""
+    left_out = set() if controls else set(connection.execute(sa.select(m.control.c.control_id)).scalars())
+    left: dict[str, int] = defaultdict(lambda: limit)
+    found = []
+    for run in reversed(_known_runs(db, connection, suite)):
+        if left[run.backend] and run.id not in left_out:
+            left[run.backend] -= 1
+            found.append(run)
+    return {run.id: run for run in reversed(found)}
+
+
 def _known_runs(db: Database, connection: Connection, suite: int | None) -> list[SeriesRun]:
     """Read once for each state of the record: a page asks for them half a dozen times, and of a year of
     nights they are thousands."""
