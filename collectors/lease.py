@@ -7,7 +7,6 @@ import socket
 import threading
 import time
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 
@@ -20,8 +19,9 @@ from store.queries import LeaseRow
 TTL_S = 30.0
 POLL_S = 1.0
 
-_kept: set[tuple[str, str, int]] = set()
-"""Leases by record, name and token that this process would have given back, and the record refused."""
+_kept: dict[tuple[str, str], int] = {}
+"""Record and name of a lease -> the token with which this process would have given it back, and the record
+refused. Until it is seen to be given back, or taken by another."""
 
 
 class InstanceBusy(Exception):
@@ -49,12 +49,12 @@ class Sightings:
     renews it, so what counts beside the clock is whether it stays as it is."""
 
     def __init__(self) -> None:
-        self._since: dict[str, tuple[tuple[int, datetime], float]] = {}
+        self._since: dict[str, tuple[tuple[int, float], float]] = {}
 
     def is_left(self, row: LeaseRow, ttl_s: float) -> bool:
         """Whether nobody holds it: given back, or not renewed for half its time after it expired, or for all
         of its time whatever the clock says. It is renewed three times in its time."""
-        now, state = time.monotonic(), (row.token, row.expires)
+        now, state = time.monotonic(), (row.token, row.ends)
         if row.name not in self._since or self._since[row.name][0] != state:
             self._since[row.name] = (state, now)
         unchanged = now - self._since[row.name][1]
@@ -64,11 +64,9 @@ class Sightings:
 def take(db: Database, name: str, ttl_s: float, seen: Sightings) -> int | None:
     """Take a lease that nobody holds. Returns its fencing token, or None: ask again with the same `seen`."""
     row = next((row for row in queries.leases(db) if row.name == name), None)
-    if row is None or row.given_back:
-        return writes.acquire_lease(db, name, whoami(), ttl_s)
-    if not seen.is_left(row, ttl_s):
+    if row is not None and not seen.is_left(row, ttl_s):
         return None
-    return writes.acquire_lease(db, name, whoami(), ttl_s, left=row.token if row.held else None)
+    return writes.acquire_lease(db, name, whoami(), ttl_s, left=row)
 
 
 class BackendLease:
@@ -146,7 +144,7 @@ class BackendLease:
         try:
             writes.release_lease(self.db, self.name, self.token)
         except DatabaseError:  # what the run came to is told all the same
-            _kept.add((self.db.url_public, self.name, self.token))
+            _kept[self.db.url_public, self.name] = self.token
 
 
 def whoami() -> str:
@@ -175,9 +173,12 @@ def release_those_of_the_dead(db: Database) -> None:
     """Give back what processes of this machine held when they were killed, so that nobody has to wait until
     it expires, and what this one could not. What a process of another machine holds is its own until then."""
     for lease in queries.leases(db):
-        kept = (db.url_public, lease.name, lease.token) in _kept
-        if not lease.given_back and (kept or _is_dead(lease.owner)):
+        here = (db.url_public, lease.name)
+        kept = _kept.get(here)
+        if not lease.given_back and (kept == lease.token or _is_dead(lease.owner)):
             writes.release_lease(db, lease.name, lease.token)
+        if kept is not None and kept <= lease.token:
+            _kept.pop(here, None)
 
 
 def _is_dead(owner: str) -> bool:
