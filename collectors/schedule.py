@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from itertools import takewhile
+from heapq import heappop, heappush
+from itertools import chain, takewhile
 from zoneinfo import ZoneInfo
 
 from apscheduler.triggers.cron import CronTrigger
@@ -20,7 +21,7 @@ from store.settings import SettingsError
 
 DAYS_AHEAD = 40
 """How far ahead fire times are written down: what reads them notices a collector that died for a month."""
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH, END = datetime(1970, 1, 1, tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 LONGEST_GAP = timedelta(hours=3)
 """More than any zone puts its clocks on at once: so far back a time may lie that comes only now."""
 
@@ -83,12 +84,20 @@ def _multiples(every: timedelta, now: datetime) -> Iterator[datetime]:
 
 
 def _cron_times(trigger: CronTrigger, zone: ZoneInfo, now: datetime) -> Iterator[datetime]:
-    """Each time on the local clock once: of an hour that autumn repeats the first pass, and what spring
-    leaves out an hour later."""
-    wall, last = (now - LONGEST_GAP).astimezone(zone).replace(tzinfo=UTC), now
+    """Each time on the local clock once, in order: what spring leaves out comes later by as much as clocks
+    are put on, and so may come after what follows it on the clock, or be one moment with it."""
+    near: list[datetime] = []
+    last = now
+    for newest in chain(_wall_times(trigger, zone, now), [END]):
+        heappush(near, newest)
+        while near[0] < newest - LONGEST_GAP:  # nothing that is still to come is before it
+            if (time := heappop(near)) > last:
+                yield (last := time)
+
+
+def _wall_times(trigger: CronTrigger, zone: ZoneInfo, now: datetime) -> Iterator[datetime]:
+    """In the order of the local clock: of an hour that autumn repeats the first pass."""
+    wall = (now - LONGEST_GAP).astimezone(zone).replace(tzinfo=UTC)
     while (wall_time := trigger.get_next_fire_time(None, wall)) is not None:
-        time = wall_time.replace(tzinfo=zone).astimezone(UTC)
-        if time > last:  # two times of the wall are one where the clock leaves the first of them out
-            yield time
-            last = time
+        yield wall_time.replace(tzinfo=zone).astimezone(UTC)
         wall = wall_time + timedelta(microseconds=1)

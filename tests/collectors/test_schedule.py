@@ -186,6 +186,42 @@ def test_a_change_of_half_an_hour():
     assert fires_around(day, "45 1 * * *", "Australia/Lord_Howe") == ["04 01:45", "05 01:45"]
 
 
+LORD_HOWE = datetime(2026, 10, 3, 12, tzinfo=UTC)
+"""02:00 becomes 02:30 in the night that follows."""
+
+
+@pytest.mark.parametrize(
+    ("cron", "night"),
+    [
+        ("15,40 2 * * *", ["04 02:40", "04 02:45"]),
+        ("0,30 2 * * *", ["04 02:30"]),
+        ("*/10 2 * * *", ["04 02:30", "04 02:40", "04 02:50"]),
+        ("59 1,2 * * *", ["04 01:59", "04 02:59"]),
+    ],
+)
+def test_what_is_made_up_for_displaces_nothing(cron, night):
+    """A time that spring leaves out, and that comes after one that follows it on the clock, takes that one's
+    place only where both are one moment."""
+    fires = fires_around(LORD_HOWE, cron, "Australia/Lord_Howe")
+    assert [time for time in fires if time.startswith("04")] == night
+
+
+def test_every_time_of_a_line_has_its_moment():
+    """Around every change of a year, the fires of a line are the moments of all its times on the local clock,
+    each once and in order."""
+    for zone in (BERLIN, "Australia/Lord_Howe", "Pacific/Chatham", "America/Santiago"):
+        clock, start = ZoneInfo(zone), datetime(2026, 1, 1, 12, tzinfo=UTC)
+        first = start.astimezone(clock).replace(tzinfo=None, hour=0, minute=0)
+        walls = [
+            first + timedelta(days=day, hours=hour, minutes=minute)
+            for day, hour, minute in product(range(367), range(4), (5, 25, 40))
+        ]
+        moments = {wall.replace(tzinfo=clock).astimezone(UTC) for wall in walls}
+        end = start + timedelta(days=365)
+        times = upcoming(section("5,25,40 0-3 * * *", timezone=zone), start, days=365)
+        assert times == sorted(moment for moment in moments if start < moment <= end), zone
+
+
 def test_a_year_of_nights_has_each_date_once():
     """In any zone with clock changes, each date of a year has exactly one fire of a nightly line, before,
     within and after the hours that change."""
