@@ -1,5 +1,5 @@
 # memtrend in a container: docs/operations.md says how it is run. No step has logic of its own: each is a
-# script of scripts/, which tests/test_container.py runs where no Docker is.
+# script of scripts/, which tests/container/ runs where no Docker is.
 
 FROM python:3.12.13-slim-bookworm AS build
 WORKDIR /src
@@ -23,13 +23,14 @@ WORKDIR /data
 VOLUME /data
 # All that is written lies in the volume: the record, the environments of releases, and the cache of uv,
 # which makes these by links where both are on one file system. The port is meant to be published on
-# loopback, so the pages may write.
+# loopback, so the pages may write, and answer under the names of loopback alone.
 ENV PATH=/opt/memtrend/bin:$PATH \
     HOME=/data \
     USER=memtrend \
     XDG_CACHE_HOME=/data/cache \
     UV_CACHE_DIR=/data/cache/uv \
     MEMTREND_DASHBOARD__HOST=0.0.0.0 \
+    MEMTREND_DASHBOARD__HOSTS='["localhost","127.0.0.1"]' \
     MEMTREND_DASHBOARD__WRITES=true
 EXPOSE 8501
 HEALTHCHECK --interval=30s --timeout=15s --start-period=60s --retries=3 \

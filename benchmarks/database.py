@@ -12,6 +12,7 @@ from pathlib import Path
 
 sys.path[0] = str(Path(__file__).parents[1])  # not this folder, whose statistics.py would hide Python's
 
+import argparse
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ from alembic import command
 from alembic.config import Config
 from sqlmodel import Session, select
 
-from benchmarks.figures import closing, looks, year
+from benchmarks.figures import closing, year
 from benchmarks.figures.times import Times, load, seconds, timed
 from benchmarks.measure import Bar, parser, tell
 from store import models as m
@@ -57,21 +58,30 @@ class Figure(NamedTuple):
 
 def main() -> int:
     given = parser(__doc__)
-    given.add_argument("--record", type=Path, help="file of the record, made unless it is there")
+    add_size(given)
     given.add_argument("--postgres", action="store_true", help="on a PostgreSQL server started for it")
-    given.add_argument("--nights", type=int, default=year.Size().nights)
-    given.add_argument("--backends", type=int, default=year.Size().backends)
-    given.add_argument("--cases", type=int, default=year.Size().cases, help="of a night, in three suites")
     given.add_argument("--times", type=int, default=30, help="calls of each question")
     arguments = given.parse_args()
-    size = year.Size(arguments.nights, arguments.backends, arguments.cases)
-    with _postgres(size) if arguments.postgres else _sqlite(arguments.record, size) as (url, path):
+    size = size_of(arguments)
+    with _postgres(size) if arguments.postgres else made(arguments.record, size) as (url, path):
         lines, bars = _measured(url, path, arguments.times)
     return tell(arguments.json, lines, bars)
 
 
+def add_size(given: argparse.ArgumentParser) -> None:
+    given.add_argument("--record", type=Path, help="file of the record, made unless it is there")
+    given.add_argument("--nights", type=int, default=year.Size().nights)
+    given.add_argument("--backends", type=int, default=year.Size().backends)
+    given.add_argument("--cases", type=int, default=year.Size().cases, help="of a night, in three suites")
+
+
+def size_of(arguments: argparse.Namespace) -> year.Size:
+    return year.Size(arguments.nights, arguments.backends, arguments.cases)
+
+
 @contextmanager
-def _sqlite(record: Path | None, size: year.Size) -> Iterator[tuple[str, Path | None]]:
+def made(record: Path | None, size: year.Size) -> Iterator[tuple[str, Path]]:
+    """URL and file of a record of that size; one that is there already is taken as it is."""
     with tempfile.TemporaryDirectory(prefix="memtrend-bench-") as folder:
         path = (record or Path(folder) / "record.db").resolve()
         if not path.exists():
@@ -105,6 +115,8 @@ def _measured(url: str, path: Path | None, times: int) -> tuple[list[str], list[
         asked = [*_figures(db, path, times)]
     finally:
         db.close()
+    from benchmarks.figures import looks  # not before: it loads the dashboard, which no question has to bear
+
     seen = [looks.look(page, url, path, **_parameters(url, page)) for page in looks.PAGES]
     bars = [Bar(f"{one.name}_ms", round(one.times.median, 2), MAX_MS[one.name]) for one in asked]
     bars += [Bar(f"{one.page}_page_s", round(one.waited, 3), MAX_PAGE_S) for one in seen]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,35 +11,42 @@ from collectors.commands import database, say
 
 if TYPE_CHECKING:
     from collectors.supervise import Address
-    from store.queries import HeartbeatRow
     from store.settings import Settings
 
 ANSWER_S = 5.0
 
 
-def alive() -> None:
+def alive(
+    stand_by: Annotated[
+        bool, typer.Option("--stand-by", help="A collector elsewhere will do: this one waits for its end.")
+    ] = False,
+) -> None:
     """Does what runs on this machine live? Exit 1 when it does not. Asks the dashboard, where one listens at
     the configured address, and the record for the collector's heartbeat."""
     from store.settings import load_settings
 
-    if problem := what_is_dead(load_settings()):
+    if problem := what_is_dead(load_settings(), stand_by=stand_by):
         say(f"memtrend: {problem}")
         raise typer.Exit(BAD)
 
 
-def what_is_dead(of: Settings) -> str | None:
-    """None for nothing. A collector counts where no dashboard listens, be it one that another stands by for,
-    or where it is of this machine: a dashboard alone lives without one."""
+def what_is_dead(of: Settings, *, stand_by: bool = False) -> str | None:
+    """None for nothing. A dashboard may be alone; without one, a collector of this machine is asked for, or
+    with `stand_by` any."""
     from collectors.supervise import Address
+    from store.health_words import is_alive
 
     address = Address(of.dashboard.host, of.dashboard.port)
     told = _told_by(address)
-    if told is None:
-        silent = _collectors_silence(of, everywhere=True)
-        return silent and f"no dashboard listens at {address.url}, and {silent}"
-    if not told["ok"]:
+    if told and not told["ok"]:
         return str(told["error"])
-    return None if told["collector_alive"] else _collectors_silence(of, everywhere=False)
+    if told and told["collector_alive"]:
+        return None
+    silent = _collectors_silence(of, everywhere=stand_by)
+    if is_alive(silent) or (told and silent is None):
+        return None
+    seen = "none has said that it lives" if silent is None else f"the last word of one is {silent:.0f} s old"
+    return f"no collector lives here: {seen}" + ("" if told else f"; no dashboard listens at {address.url}")
 
 
 def _told_by(address: Address) -> dict[str, Any] | None:
@@ -47,32 +54,27 @@ def _told_by(address: Address) -> dict[str, Any] | None:
     import json
     from http.client import HTTPConnection, HTTPException
 
+    wrong = f"what listens at {address.url} does not answer as a dashboard does"
     connection = HTTPConnection(address.reachable, address.port, timeout=ANSWER_S)
     try:
         connection.request("GET", "/healthz")
-        return {"ok": False, "error": "", "collector_alive": False, **json.load(connection.getresponse())}
+        return {"ok": False, "error": wrong, "collector_alive": False, **json.load(connection.getresponse())}
     except ConnectionRefusedError:
         return None
     except (OSError, HTTPException, ValueError, TypeError) as error:
-        return {"ok": False, "error": f"{address.url} does not answer as a dashboard does: {error}"}
+        return {"ok": False, "error": f"{wrong}: {error}"}
     finally:
         connection.close()
 
 
-def _collectors_silence(of: Settings, *, everywhere: bool) -> str | None:
-    """What is wrong with the collector; None while it lives, and where this machine has none."""
+def _collectors_silence(of: Settings, *, everywhere: bool) -> float | None:
+    """Seconds since a collector of this machine, or of any, last said that it lives; None when none did."""
     from datetime import UTC, datetime
     from socket import gethostname
 
     from store import health_words, queries
 
-    def counts(beat: HeartbeatRow) -> bool:
-        return everywhere or beat.host == gethostname()
-
     with database(of) as db:
-        beats = [beat for beat in queries.heartbeats(db) if counts(beat)]
-    silent = health_words.silence(beats, datetime.now(UTC))
-    if health_words.is_alive(silent) or not (beats or everywhere):
-        return None
-    seen = "never said that it lives" if silent is None else f"last said {silent:.0f} s ago that it lives"
-    return f"the collector {seen}"
+        beats = queries.heartbeats(db)
+    counted = (beat for beat in beats if everywhere or beat.host == gethostname())
+    return health_words.silence(counted, datetime.now(UTC))

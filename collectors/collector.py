@@ -45,7 +45,7 @@ from collectors.sending import Sending
 from collectors.suite import SuiteError
 from collectors.waiting import Waiting
 from collectors.worker import Worker
-from store import logs, queries, retention, writes
+from store import health_words, logs, queries, retention, writes
 from store.database import Database, open_database
 from store.errors import DatabaseError, RecordReplaced, StoreError
 from store.queries import RunRow
@@ -54,7 +54,7 @@ from store.sections import time_of
 from store.settings import Settings, SettingsError
 
 LOG = logs.get("collector")
-SOURCE = "collector"
+SOURCE = health_words.COLLECTOR
 FIRST = "first"
 """The trigger of the runs with which `memtrend up` begins."""
 
@@ -241,7 +241,7 @@ class Collector:
                 return
             register_all(self.db, settings)
         except (SettingsError, SuiteError) as error:
-            message = f"the configuration was changed but is broken, so the former stays in force: {error}"
+            message = f"{health_words.BROKEN}, so the former stays in force: {error}"
             self._owed.add(partial(writes.add_event, self.db, "error", SOURCE, message))
             LOG.error("the changed configuration is broken, so the former stays in force", why=for_log(error))
             return
@@ -258,7 +258,7 @@ class Collector:
         self._follow_schedules()
         self.worker.put(self._lint)
         later = "; database.url is followed from the next start on" if moved else ""
-        writes.add_event(self.db, "info", SOURCE, f"the changed configuration is in force{later}")
+        writes.add_event(self.db, "info", SOURCE, f"{health_words.IN_FORCE}{later}")
 
     def _follow_schedules(self) -> None:
         self._written_ahead = NEVER  # should writing fail now, the next tick does it
@@ -363,7 +363,7 @@ class Collector:
         allowed = self.allowance()
         if not self.stop.is_set():
             done = self._run_and_note(pair, Asked(FIRST, wait_s=self.busy_wait_s), self._first(pair))
-            if done.waits and done.outcome is None:
+            if done.waits:
                 self._first_waiting.add(pair, allowed)
 
     def _first(self, pair: Pair) -> How:

@@ -20,7 +20,7 @@ from collectors.configured import backend_config, configured, control_config, lo
 from collectors.contract import CheckResult, adapter_checks, contract_report
 from collectors.lease import BackendLease, InstanceBusy, whoami
 from collectors.suite import SuiteError
-from store import health_words, queries
+from store import health_words, queries, retention
 from store.database import Database, open_database
 from store.dialects.place import network_file_system
 from store.errors import StoreError
@@ -142,8 +142,9 @@ def _record(settings: Settings) -> Iterator[CheckResult]:
         )
         return
     try:
-        told = f"{db.url_public}, {db.server()}, {queries.count_runs(db)} runs"
-        yield CheckResult("database", True, told)
+        told = [f"{db.url_public}, {db.server()}, {queries.count_runs(db)} runs"]
+        told += filter(None, [retention.advice(db, settings.retention)])
+        yield CheckResult("database", True, "; ".join(told))
         yield _clock(db)
         yield _collector(db)
         yield from _schedules(db)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import islice
@@ -47,21 +48,25 @@ def write_parquet(
     suites: Sequence[str] | None = None,
     backends: Sequence[str] | None = None,
 ) -> int:
-    """The same rows and columns as Parquet, with types; null does not apply. Raises `Refused` for a file that
-    cannot be written."""
+    """The same rows and columns as Parquet, with types; null does not apply. The file is there once it is
+    whole: one that was cut short could be read, and would lack runs. Raises `Refused` for a file that cannot
+    be written."""
     import pyarrow as pa  # a third of a second that no other command needs
     from pyarrow import parquet
 
     schema = pa.schema([(name, _type(pa, name)) for name in queries.EXPORTED])
     rows = queries.export_cases(db, ids=run_ids, suites=suites, backends=backends)
-    written = 0
+    written, arriving = 0, path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+        with parquet.ParquetWriter(arriving, schema, compression="zstd") as writer:
             for group in _groups(rows):
                 writer.write_table(pa.Table.from_pylist(group, schema=schema))
                 written += len(group)
+        arriving.replace(path)
     except OSError as error:
         raise Refused(f"cannot write {path}: {error.strerror or error}") from None
+    finally:
+        arriving.unlink(missing_ok=True)
     return written
 
 

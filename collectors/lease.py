@@ -7,10 +7,10 @@ import socket
 import threading
 import time
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 
+from collectors.calls import Stopped
 from store import queries, writes
 from store.database import Database
 from store.errors import DatabaseError, StoreError
@@ -19,8 +19,9 @@ from store.queries import LeaseRow
 TTL_S = 30.0
 POLL_S = 1.0
 
-_kept: set[tuple[str, str, int]] = set()
-"""Leases by record, name and token that this process would have given back, and the record refused."""
+_kept: dict[tuple[str, str], int] = {}
+"""Record and name of a lease -> the token with which this process would have given it back, and the record
+refused. Until it is seen to be given back, or taken by another."""
 
 
 class InstanceBusy(Exception):
@@ -48,12 +49,12 @@ class Sightings:
     renews it, so what counts beside the clock is whether it stays as it is."""
 
     def __init__(self) -> None:
-        self._since: dict[str, tuple[tuple[int, datetime], float]] = {}
+        self._since: dict[str, tuple[tuple[int, float], float]] = {}
 
     def is_left(self, row: LeaseRow, ttl_s: float) -> bool:
         """Whether nobody holds it: given back, or not renewed for half its time after it expired, or for all
         of its time whatever the clock says. It is renewed three times in its time."""
-        now, state = time.monotonic(), (row.token, row.expires)
+        now, state = time.monotonic(), (row.token, row.ends)
         if row.name not in self._since or self._since[row.name][0] != state:
             self._since[row.name] = (state, now)
         unchanged = now - self._since[row.name][1]
@@ -63,11 +64,9 @@ class Sightings:
 def take(db: Database, name: str, ttl_s: float, seen: Sightings) -> int | None:
     """Take a lease that nobody holds. Returns its fencing token, or None: ask again with the same `seen`."""
     row = next((row for row in queries.leases(db) if row.name == name), None)
-    if row is None or row.given_back:
-        return writes.acquire_lease(db, name, whoami(), ttl_s)
-    if not seen.is_left(row, ttl_s):
+    if row is not None and not seen.is_left(row, ttl_s):
         return None
-    return writes.acquire_lease(db, name, whoami(), ttl_s, left=row.token if row.held else None)
+    return writes.acquire_lease(db, name, whoami(), ttl_s, left=row)
 
 
 class BackendLease:
@@ -88,7 +87,7 @@ class BackendLease:
         if token is None:
             raise InstanceBusy(
                 f"backend {self.backend} is in use by another run; wait for it, or stop it: "
-                "memtrend runs --status running"
+                f"memtrend runs --status running{self._by()}"
             )
         self.token = token
         self._keeper.start()
@@ -96,14 +95,19 @@ class BackendLease:
 
     def _take(self) -> int | None:
         """None while another run has it. One that has expired and was not given back is looked at until it is
-        renewed, because the clock was set, or has been left."""
+        renewed, because the clock was set, or has been left. Raises `Stopped`."""
         seen = Sightings()
-        while not self.stop.is_set():
+        while True:
             release_those_of_the_dead(self.db)
             if (token := take(self.db, self.name, TTL_S, seen)) or self._is_held():
                 return token
-            self.stop.wait(POLL_S)
-        return None
+            if self.stop.wait(POLL_S):
+                raise Stopped
+
+    def _by(self) -> str:
+        """Who has it, unless it was given back meanwhile."""
+        held = (row.owner for row in queries.leases(self.db) if row.name == self.name and row.held)
+        return next((f" ({named(owner)})" for owner in held), "")
 
     def _is_held(self) -> bool:
         return any(row.held for row in queries.leases(self.db) if row.name == self.name)
@@ -140,12 +144,18 @@ class BackendLease:
         try:
             writes.release_lease(self.db, self.name, self.token)
         except DatabaseError:  # what the run came to is told all the same
-            _kept.add((self.db.url_public, self.name, self.token))
+            _kept[self.db.url_public, self.name] = self.token
 
 
 def whoami() -> str:
     """The owner that a lease names: machine and process."""
     return f"{_machine()}:{os.getpid()}"
+
+
+def named(owner: str) -> str:
+    """The owner of a lease in words."""
+    machine, _, pid = owner.rpartition(":")
+    return f"process {pid} on {machine}"
 
 
 def _machine() -> str:
@@ -163,9 +173,12 @@ def release_those_of_the_dead(db: Database) -> None:
     """Give back what processes of this machine held when they were killed, so that nobody has to wait until
     it expires, and what this one could not. What a process of another machine holds is its own until then."""
     for lease in queries.leases(db):
-        kept = (db.url_public, lease.name, lease.token) in _kept
-        if not lease.given_back and (kept or _is_dead(lease.owner)):
+        here = (db.url_public, lease.name)
+        kept = _kept.get(here)
+        if not lease.given_back and (kept == lease.token or _is_dead(lease.owner)):
             writes.release_lease(db, lease.name, lease.token)
+        if kept is not None and kept <= lease.token:
+            _kept.pop(here, None)
 
 
 def _is_dead(owner: str) -> bool:

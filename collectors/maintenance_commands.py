@@ -75,12 +75,18 @@ def prune(
         named = {one.what: {"after": one.after, "runs": one.run_ids} for one in due}
         print_json({**named, "dry_run": dry_run, "bytes": pruned.bytes if pruned else 0})
     else:
-        typer.echo(retention.told(pruned) or "nothing is old enough to be removed" if pruned else _would(due))
+        typer.echo(retention.told(pruned) or _nothing(due) if pruned else _would(due))
 
 
 def _would(due: list[Due]) -> str:
-    counts = (f"{one.what} ({one.after}): {len(one.run_ids)} runs" for one in due)
-    return f"would remove {', '.join(counts)}"
+    counts = [f"{one.what} ({one.after}): {len(one.run_ids)} runs" for one in due if one.run_ids]
+    return f"would remove {', '.join(counts)}" if counts else _nothing(due)
+
+
+def _nothing(due: list[Due]) -> str:
+    if all(one.after == "never" for one in due):
+        return 'everything is kept; [retention] details = "180d" in memtrend.toml would remove texts by age'
+    return "nothing is old enough to be removed"
 
 
 def _url() -> URL:

@@ -125,7 +125,14 @@ def attempted(settings: Settings, pair: Pair, attempt: Callable[[], Done]) -> Do
     try:
         return attempt()
     except Exception as error:  # noqa: BLE001  a suite, an adapter or the disk may fail in any way; the next pair must not
-        return Done(pair, None, redacted(str(error)) or type(error).__name__)
+        return not_begun(pair, error)
+
+
+def not_begun(pair: Pair, error: Exception) -> Done:
+    """Why there is no run."""
+    code = getattr(error, "code", BAD) if isinstance(error, StoreError) else BAD
+    problem = redacted(str(error)) or type(error).__name__
+    return Done(pair, None, problem, isinstance(error, OverBudget), code)
 
 
 def run_todo(
@@ -160,8 +167,7 @@ def try_todo(
     except Outdated:
         raise
     except (InstanceBusy, StoreError) as error:
-        waits, code = isinstance(error, OverBudget), getattr(error, "code", BAD)
-        return Done(todo.pair, None, redacted(str(error)), waits, code)
+        return not_begun(todo.pair, error)
     return came_to(todo.pair, outcome)
 
 

@@ -86,6 +86,7 @@ def quiet_retries() -> None:
 
 def quiet_libraries() -> None:
     """For a command: what a library logs or warns of may quote a key or a memory, so a person is told of
-    its errors alone, and where they are in the code."""
+    its errors alone, and where they are in the code. What it prints stands on stderr, without secrets."""
     quiet_retries()
+    logs.hide_on_stderr()
     logs.begin(LogSection(level="error", format="console"))

@@ -8,7 +8,7 @@ import threading
 import time
 from types import TracebackType
 
-from collectors.lease import Sightings, is_of_this_machine, release_those_of_the_dead, take, whoami
+from collectors.lease import Sightings, is_of_this_machine, named, release_those_of_the_dead, take, whoami
 from collectors.process import say
 from store import logs, queries, writes
 from store.database import Database
@@ -59,7 +59,7 @@ class Pulse:
                 raise CollectorBusy(_refusal(self.db, holder))
             if holder and self.stand_by and not told:
                 told = True
-                say(f"standing by: {_named(holder)} leads")
+                say(f"standing by: {named(holder.owner)} leads")
             self.stop.wait(RETRY_S)
         return 0
 
@@ -94,13 +94,9 @@ def _may_live(holder: LeaseRow) -> bool:
     return is_of_this_machine(holder.owner) or not holder.owner.startswith(socket.gethostname())
 
 
-def _named(holder: LeaseRow) -> str:
-    machine, _, pid = holder.owner.rpartition(":")
-    return f"process {pid} on {machine}"
-
-
 def _refusal(db: Database, holder: LeaseRow) -> str:
     return (
-        f"{db.url_public} has a collector already: {_named(holder)}; one is enough. Stop that one first, or "
-        f"start this one with --stand-by; if it is gone, its claim ends by itself within {TTL_S:.0f} s"
+        f"{db.url_public} has a collector already: {named(holder.owner)}; one is enough. "
+        "Stop that one first, or start this one with --stand-by; if it is gone, its claim ends by itself "
+        f"within {TTL_S:.0f} s"
     )

@@ -110,7 +110,7 @@ def exit_code(ended: Sequence[Done], stop: Stop) -> int:
     if not ended:
         return BAD
     codes = {done.code for done in ended if done.problem}
-    return next((code for code in (BAD, USAGE, NO_ANSWER) if code in codes), 0)
+    return next((code for code in (BAD, USAGE, NO_ANSWER) if code in codes), BAD if codes else 0)
 
 
 # Progress

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from itertools import islice, pairwise, takewhile
+from heapq import heappop, heappush
+from itertools import chain, islice, pairwise, takewhile
 from zoneinfo import ZoneInfo
 
 from apscheduler.triggers.cron import CronTrigger
@@ -20,20 +21,23 @@ from store.settings import SettingsError
 
 DAYS_AHEAD = 40
 """How far ahead fire times are written down: what reads them notices a collector that died for a month."""
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH, END = datetime(1970, 1, 1, tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+LONGEST_GAP = timedelta(hours=3)
+"""More than any zone puts its clocks on at once: so far back a time may lie that comes only now."""
 
 
 class ScheduleError(SettingsError):
     """A schedule that cannot be followed. The message says which, what is wrong, and what to write."""
 
 
-def cron_trigger(cron: str, timezone: str = "UTC") -> CronTrigger:
-    """The trigger of a cron line of five fields; where day of month and weekday are both given, both must
-    hold. Raises `ScheduleError` for a line that is malformed, counts weekdays, or never fires."""
+def cron_trigger(cron: str) -> CronTrigger:
+    """The trigger of a cron line of five fields, on a wall clock that never changes (the library's own zones
+    lose the midnight after one that does); where day of month and weekday are both given, both must hold.
+    Raises `ScheduleError` for a line that is malformed, counts weekdays, or never fires."""
     if problem := cron_problem(cron):
         raise ScheduleError(f"cron: {problem}")
     try:
-        trigger = CronTrigger.from_crontab(cron, timezone=ZoneInfo(timezone))
+        trigger = CronTrigger.from_crontab(cron, timezone=UTC)
     except ValueError as error:
         raise ScheduleError("cron: a step reaches beyond its field, as */70 would in minutes") from error
     if trigger.get_next_fire_time(None, datetime.now(UTC)) is None:
@@ -74,7 +78,7 @@ def _fire_times(section: ScheduleSection, now: datetime) -> Iterator[datetime]:
     if section.every is not None:
         return _multiples(time_of(section.every), now)
     assert section.cron is not None, "a schedule has cron or every"
-    return _cron_times(cron_trigger(section.cron, section.timezone), now)
+    return _cron_times(cron_trigger(section.cron), ZoneInfo(section.timezone), now)
 
 
 def _multiples(every: timedelta, now: datetime) -> Iterator[datetime]:
@@ -85,11 +89,21 @@ def _multiples(every: timedelta, now: datetime) -> Iterator[datetime]:
         time += every
 
 
-def _cron_times(trigger: CronTrigger, now: datetime) -> Iterator[datetime]:
-    """Each time on the local clock once: of an hour that autumn repeats, the second pass is left out."""
-    after = now + timedelta(microseconds=1)
-    while (local := trigger.get_next_fire_time(None, after)) is not None:
-        time = local.astimezone(UTC)
-        if not time.astimezone(trigger.timezone).fold:
-            yield time
-        after = time + timedelta(microseconds=1)
+def _cron_times(trigger: CronTrigger, zone: ZoneInfo, now: datetime) -> Iterator[datetime]:
+    """Each time on the local clock once, in order: what spring leaves out comes later by as much as clocks
+    are put on, and so may come after what follows it on the clock, or be one moment with it."""
+    near: list[datetime] = []
+    last = now
+    for newest in chain(_wall_times(trigger, zone, now), [END]):
+        heappush(near, newest)
+        while near[0] < newest - LONGEST_GAP:  # nothing that is still to come is before it
+            if (time := heappop(near)) > last:
+                yield (last := time)
+
+
+def _wall_times(trigger: CronTrigger, zone: ZoneInfo, now: datetime) -> Iterator[datetime]:
+    """In the order of the local clock: of an hour that autumn repeats the first pass."""
+    wall = (now - LONGEST_GAP).astimezone(zone).replace(tzinfo=UTC)
+    while (wall_time := trigger.get_next_fire_time(None, wall)) is not None:
+        yield wall_time.replace(tzinfo=zone).astimezone(UTC)
+        wall = wall_time + timedelta(microseconds=1)

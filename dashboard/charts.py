@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
+import numpy as np
 import plotly.graph_objects as go
 
 from dashboard import axes, strips
@@ -21,12 +22,11 @@ from dashboard.figures import (
     Tick,
     Window,
     add_axis,
-    add_mark_line,
     add_marks,
     annotate,
     beside,
-    between,
     frame,
+    mark_lines,
     new_figure,
     safe,
     stacked,
@@ -147,8 +147,8 @@ def panel(lines: Sequence[Line], metric: str, window: Window, marks: Sequence[Ti
     for line in lines:
         add_line(figure, line._replace(bold=False), metric, window, 1)
         _add_end_marker(figure, line, metric, window)
-    for mark in marks:
-        add_mark_line(figure, between(mark.at, _times(lines)), window)
+    if marks:
+        figure.add_trace(mark_lines(marks, _times(lines), axis, window))
     return figure
 
 
@@ -298,7 +298,8 @@ def _curve(
         data += [*([point.run_id, _shown(point, metric), point.n] for point in piece), [0, "", 0]]
     seen = int(line.bold or len(line.points) <= FEW)
     return go.Scatter(
-        x=x, y=y, customdata=data, yaxis=f"y{number}", name=safe(line.name), mode="lines+markers",
+        x=x, y=y, customdata=np.array(data, dtype=object),  # of lists plotly copies every number by itself
+        yaxis=f"y{number}", name=safe(line.name), mode="lines+markers",
         line={"color": line.style.colour, "width": 1.8 if line.bold else 1.2, "dash": _dash(line)},
         marker={"size": 6, "color": line.style.colour, "opacity": seen, "symbol": line.style.marker},
         # a click would fade every other marker

@@ -7,6 +7,7 @@ out.
 from __future__ import annotations
 
 import html
+from bisect import bisect_left
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -130,7 +131,11 @@ def add_axis(figure: go.Figure, number: int, domain: tuple[float, float], axis: 
 
 
 def annotate(figure: go.Figure, text: str, theme: Theme, *, color: str = "", **place: Any) -> None:
-    figure.add_annotation(
+    figure.add_annotation(_annotation(text, theme, color=color, **place))
+
+
+def _annotation(text: str, theme: Theme, *, color: str = "", **place: Any) -> go.layout.Annotation:
+    return go.layout.Annotation(
         **{"text": text, "showarrow": False, "xref": "paper", "yanchor": "middle", "align": "left", **place},
         font={"color": color or theme.muted, "size": 12},
     )
@@ -153,34 +158,52 @@ _PLOT_WIDTH = 1050
 
 def add_marks(figure: go.Figure, marks: Sequence[Tick], times: Sequence[datetime], window: Window) -> None:
     """Dated lines through all rows; labels in two lanes, and none where both are taken: its line still
-    answers the pointer."""
+    answers the pointer. All at once, since plotly reads every shape anew with each that is added."""
     lanes = [0.0, 0.0]
     seconds = (window.end - window.start).total_seconds() or 1.0
+    shapes, labels = [], []
     for mark in sorted(marks):
         at = between(mark.at, times)
-        add_mark_line(figure, at, window)
+        shapes.append(_mark_line(at, window))
         text = f"{mark.symbol} {mark.text}"[:28]
         x = (at - window.start).total_seconds() / seconds * _PLOT_WIDTH
         lane = next((lane for lane, taken in enumerate(lanes) if taken <= x), None)
         if lane is not None:
             lanes[lane] = x + len(text) * _MARK_WIDTH + 8
-            annotate(
-                figure, safe(text), window.theme, x=local(at, window.zone), xref="x", y=1, yref="paper",
-                xanchor="left", yshift=9 + 15 * lane, hovertext=safe(mark.text),
-            )  # fmt: skip
+            place = {"x": local(at, window.zone), "xref": "x", "y": 1, "yref": "paper", "xanchor": "left"}
+            hover = {"yshift": 9 + 15 * lane, "hovertext": safe(mark.text)}
+            labels.append(_annotation(safe(text), window.theme, **place, **hover))
+    figure.layout.shapes += tuple(shapes)
+    figure.layout.annotations += tuple(labels)
 
 
-def add_mark_line(figure: go.Figure, at: datetime, window: Window) -> None:
+def _mark_line(at: datetime, window: Window) -> go.layout.Shape:
     x = local(at, window.zone)
-    line = {"color": window.theme.mark, "width": 1, "dash": "2px,3px"}
-    figure.add_shape(type="line", x0=x, x1=x, y0=0, y1=1, yref="paper", line=line, layer="above")
+    return go.layout.Shape(
+        type="line", x0=x, x1=x, y0=0, y1=1, yref="paper", line=_mark_style(window), layer="above"
+    )
+
+
+def _mark_style(window: Window) -> dict[str, Any]:
+    return {"color": window.theme.mark, "width": 1, "dash": "2px,3px"}
+
+
+def mark_lines(marks: Sequence[Tick], times: Sequence[datetime], axis: Axis, window: Window) -> go.Scatter:
+    """The same lines through one row, without labels, as one trace."""
+    at = [local(between(mark.at, times), window.zone) for mark in marks]
+    return go.Scatter(
+        x=[x for stamp in at for x in (stamp, stamp, None)],
+        y=[y for _ in at for y in (axis.low, axis.high, None)],
+        mode="lines", line=_mark_style(window), hoverinfo="skip",
+    )  # fmt: skip
 
 
 def between(at: datetime, times: Sequence[datetime]) -> datetime:
-    """Between the last run that did not see it and the first that did, at most half a day before the
-    latter."""
-    later = next((time for time in times if time >= at), None)
-    if later is None:
+    """Between the last run that did not see it and the first that did, at most half a day before the latter.
+    `times`: of the runs, sorted."""
+    place = bisect_left(times, at)
+    if place == len(times):
         return at
-    earlier = max((time for time in times if time < at), default=later - timedelta(days=1))
+    later = times[place]
+    earlier = times[place - 1] if place else later - timedelta(days=1)
     return later - min((later - earlier) / 2, timedelta(hours=12))

@@ -95,7 +95,7 @@ def fires_columns() -> dict[str, Any]:
         "at": moment_column("Scheduled for"),
         "schedule": column.TextColumn("Schedule", width=110),
         "state": badges("State", FIRE_COLOURS, 120),
-        "reason": column.TextColumn("Why", width="large"),
+        "reason": column.TextColumn("Why", width=560),
         "runs": column.TextColumn("Made", width=70),
     }
 
@@ -256,7 +256,7 @@ def paces_columns() -> dict[str, Any]:
         "backend": column.TextColumn("Backend", width=90),
         "suite": column.TextColumn("Suite", width=90),
         "took": column.TextColumn("Took", width=80),
-        "pace": column.NumberColumn("Scenarios a minute", format="%.1f", width=120),
+        "pace": column.NumberColumn("Scenarios a minute", format="%.1f", width=116),
         "diagnosis": column.NumberColumn("Diagnosis", format="%.0f %%", width=80, help=share),
         "run": run_column(),
     }
@@ -324,6 +324,6 @@ def events_columns() -> dict[str, Any]:
         "at": moment_column("When"),
         "level": badges("Level", LEVELS, 80),
         "source": column.TextColumn("From", width=130),
-        "message": column.TextColumn("What", width="large"),
+        "message": column.TextColumn("What", width=640),
         "run": run_column(),
     }

@@ -25,6 +25,7 @@ class Health(Resource):
         if asked not in (None, "required"):
             return wrong("collector", f"{asked[:30]!r} is not known; known: required")
         try:
+            database().check()
             trouble = database().trouble()
             return _failed(trouble) if trouble else _told(heartbeat_age(), required=asked is not None)
         except (StoreError, SettingsError) as error:

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import signal
 import sys
 import tomllib
@@ -34,6 +35,9 @@ from store.sections import LogSection
 from store.settings import SettingsError, load_settings
 
 HERE = Path(__file__).parent
+SELDOM = 50_000
+"""Objects made between two looks for garbage in cycles. One trend is 30,000, and with Python's 700 the whole
+of what is loaded is looked through again and again while they are read."""
 LOG = logs.get("dashboard")
 
 
@@ -78,6 +82,7 @@ def _dotted(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def main(host: str = "127.0.0.1", port: int = 8501) -> None:
     """Serve until TERM or INT; nothing but entries of the log is printed."""
     logs.begin(_log_section())
+    gc.set_threshold(SELDOM)
     # uvicorn raises the signal once more when it has stopped, which would be no good ending.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with logs.alone():

@@ -14,7 +14,6 @@ from dashboard import axes
 from dashboard.axes import local
 from dashboard.figures import Layout, Window, axis_name, beside, safe
 from dashboard.palette import Style, Theme
-from store import words
 
 ROW, ALONE = 9, 22
 """Px that a row takes among others, and that it takes where it is looked at by itself."""
@@ -37,24 +36,6 @@ class Row(NamedTuple):
     style: Style
     cells: Sequence[Cell]
     words: str = ""
-
-
-BEFORE = 10
-"""Runs before a fall that say whether the case had been passing."""
-
-
-def broke(outcomes: Sequence[bool]) -> bool:
-    """Whether a case that had passed fails now (oldest run first): it passed in most of the ten runs before
-    the failures at the end. One that passed by chance among failures did not break, nor did one that passed
-    once or twice when a longer record begins; one that turns to and fro broke when it has failed three times
-    on end."""
-    passes = [place for place, passed in enumerate(outcomes) if passed]
-    if not passes or outcomes[-1]:
-        return False
-    before = outcomes[max(passes[-1] + 1 - BEFORE, 0) : passes[-1] + 1]
-    failures = len(outcomes) - passes[-1] - 1
-    had_passed = 2 * sum(before) > len(before) and (len(before) > 2 or len(outcomes) <= 5)
-    return had_passed and (failures >= 3 or not words.is_flaky(outcomes))
 
 
 def height(rows: Sequence[Row]) -> float:

@@ -29,7 +29,6 @@ LOOKS: dict[Kind, Look] = {
     "provisional": Look("blue", ":material/hourglass_empty:", "…"),
     "unchanged": Look("gray", "", ""),
 }
-ALARMING: tuple[Kind, ...] = ("worse", "suspected", "leak")
 
 
 def kind(content: Mapping[str, Any] | None) -> Kind | None:

@@ -2,7 +2,7 @@
 
 `python -m scripts.kills [--kills 50] [--seed N] [--folder F] [--stand-by]`: `memtrend up` under a service
 manager of ours; with --stand-by two collectors, of which whoever leads is killed. Prints a line for each kill
-and what was found; exit code 1 when anything is wrong.
+and what was found; exit code 1 when anything is wrong. ^C ends the killing, and what follows is told.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,8 +28,8 @@ GONE_S = 20.0
 
 
 class Kill(NamedTuple):
-    """`at` and the others in seconds. `back`: until a collector led again; `gone`: until what belonged to the
-    killed was gone."""
+    """`at` and the others in seconds. `back`: until a collector led that had taken over what the last one had
+    begun; `gone`: until what belonged to the killed was gone."""
 
     number: int
     at: float
@@ -64,12 +65,20 @@ def kill_leaders(home: Path, kills: int, dice: random.Random) -> Found:
 def _killed(world: World, kinds: list[str], dice: random.Random) -> Found:
     record, started = Record(world.home), time.monotonic()
     world.until(world.leader, "a collector leads")
-    kills = []
-    for number, what in enumerate(kinds, 1):
-        world.wait(dice.uniform(0.3, 6.0))
-        kills.append(_kill(world, record, number, what, dice, started))
-        _say(kills[-1])
+    kills = list[Kill]()
+    with suppress(KeyboardInterrupt):
+        for number, what in enumerate(kinds, 1):
+            _wait_for_a_moment(world, record, dice)
+            kills.append(_kill(world, record, number, what, dice, started))
+            _say(kills[-1])
     return Found(kills, list(_ended(world, record)), record, sum(one.starts for one in world.services))
+
+
+def _wait_for_a_moment(world: World, record: Record, dice: random.Random) -> None:
+    """Any moment; four times of five while something runs."""
+    if dice.random() < 0.8:
+        world.until(record.in_flight, "something runs")
+    world.wait(dice.uniform(0.0, 3.0))
 
 
 def _kill(world: World, record: Record, number: int, what: str, dice: random.Random, started: float) -> Kill:
@@ -81,11 +90,10 @@ def _kill(world: World, record: Record, number: int, what: str, dice: random.Ran
     stored, in_flight, theirs = record.stored(), record.in_flight(), _theirs(world, victim, what)
     at = time.monotonic()
     victim.kill()
-    gone = back = None
     end = at + GONE_S
     world.until(lambda: time.monotonic() > end or not _alive(theirs), "they are gone")
     gone, late = time.monotonic() - at, _alive(theirs)
-    world.until(world.leader, "a collector leads again")
+    world.until(lambda: world.leader() and not record.of_the_dead(), "a collector leads and has settled")
     back = time.monotonic() - at
     wrong = [*problems(record, stored, world.workers), *(f"outlived its parent: {one}" for one in late)]
     return Kill(number, at - started, what, in_flight, back, gone, wrong)
@@ -100,7 +108,14 @@ def _theirs(world: World, victim: psutil.Process, what: str) -> list[psutil.Proc
 
 
 def _alive(processes: list[psutil.Process]) -> list[psutil.Process]:
-    return [one for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+    return [one for one in processes if _lives(one)]
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _ended(world: World, record: Record) -> Iterator[str]:
@@ -108,19 +123,19 @@ def _ended(world: World, record: Record) -> Iterator[str]:
     world.firing = False
     world.until(lambda: not _waiting(record), "every fire is accounted for")
     stored = record.stored()
-    if any(code != 0 for code in world.stop()):
-        yield "TERM did not end it with exit code 0"
+    if code := world.stop():
+        yield f"TERM: exit code {code}"
     yield from problems(record, stored, world.workers)
     yield from unsettled(record)
-    yield from left_on_disk(world.home)
+    yield from left_on_disk(world.home, record)
     yield from (f"left: process {one}" for one in left_behind(world.home))
 
 
 def _waiting(record: Record) -> bool:
     """Whether a fire, or a first run, is to come or at work."""
     query = "SELECT 1 FROM fire WHERE state = 'claimed' OR state = 'expected' AND due <= datetime('now')"
-    first = "SELECT backend_id FROM run WHERE trigger = 'first' AND status = 'whole'"
-    return bool(record.rows(query)) or len(record.rows(first)) < 3
+    first = "SELECT 1 FROM run WHERE trigger = 'first' AND status IN ('running', 'interrupted')"
+    return bool(record.rows(query) or record.rows(first))
 
 
 # Told

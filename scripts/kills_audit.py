@@ -83,6 +83,11 @@ class Record:
         )
         return [InFlight(*row) for row in self.rows(query)]
 
+    def of_the_dead(self) -> bool:
+        """Whether a fire is still in the hands of a leader that leads no more."""
+        query = "SELECT 1 FROM fire JOIN lease ON lease.name = 'collector' WHERE state = 'claimed' AND"
+        return bool(self.rows(f"{query} fire.token != lease.token"))
+
     def status(self, run_id: int) -> str:
         return str(self.rows(f"SELECT status FROM run WHERE id = {run_id:d}")[0][0])
 
@@ -115,15 +120,18 @@ def unsettled(record: Record) -> Iterator[str]:
     yield from _found(record, UNSETTLED)
 
 
-def left_on_disk(home: Path) -> Iterator[str]:
-    """Boxes in stores, and files that a dead process left."""
+def left_on_disk(home: Path, record: Record) -> Iterator[str]:
+    """Boxes in stores, and files that a dead process left. A run that is interrupted may have a box still,
+    whose name says which run that is: whoever resumes it empties it."""
     for path in (home / "tmp").iterdir():
         yield f"left: {path.name}"
     store = home / BACKENDS[0] / "keyword.sqlite"
     if store.exists():
         with closing(sqlite3.connect(store)) as connection:
             for (namespace,) in connection.execute("SELECT DISTINCT namespace FROM box"):
-                yield f"left: namespace {namespace}"
+                run = namespace.split("-")[1]
+                if not run.isdigit() or record.status(int(run)) != "interrupted":
+                    yield f"left: namespace {namespace}"
 
 
 def _found(record: Record, wrong: dict[str, str]) -> Iterator[str]:

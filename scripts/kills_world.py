@@ -199,11 +199,14 @@ class World:
         ours = (process for service in self.services for process in service.below())
         return next((process for process in ours if process.pid in pids and process.is_running()), None)
 
-    def stop(self) -> list[int | None]:
-        """TERM to all; their exit codes."""
+    def stop(self) -> int | None:
+        """TERM to all. The exit code of the one that led: another may only be starting."""
+        leader = self.until(self.leader, "a collector leads")
+        led = next(one for one in self.services if leader in one.below())
         for service in self.services:
-            service.process.terminate()
-        return [service.process.wait(60) for service in self.services]
+            with suppress(psutil.NoSuchProcess):
+                service.process.terminate()
+        return {service: service.process.wait(60) for service in self.services}[led]
 
 
 def kind(process: psutil.Process) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -48,6 +49,8 @@ class Database:
         self._writer = self._engine.execution_options(memtrend_write=True, **self.dialect.writing)
         self.case_ids: dict[int, dict[str, int]] = {}
         """Case name -> id by suite version. Versions are never edited, so this never goes stale."""
+        self.whole_runs: dict[int | None, tuple[int | None, list[Any]]] = {}
+        """By suite: the whole runs, and which state of the record they are of."""
 
     @property
     def url_public(self) -> str:

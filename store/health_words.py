@@ -43,7 +43,8 @@ class Pulse(NamedTuple):
     for never; `alive`: whether that is recent; `scheduled`: whether anything is; `missed`: fire times of the
     last week without a run, in the viewer's zone; `broken`: of `closed` runs of the last 24 hours, those that
     do not count; `configuration`: whether what is configured now could not be taken over;
-    `unwritable`: whether nothing can be recorded."""
+    `unwritable`: whether nothing can be recorded; `indexes`: what is wrong with legs of indexes, as `leg_off`
+    tells it."""
 
     age: float | None
     alive: bool
@@ -53,6 +54,7 @@ class Pulse(NamedTuple):
     closed: int = 0
     configuration: bool = False
     unwritable: bool = False
+    indexes: Sequence[str] = ()
 
 
 def silence(beats: Iterable[HeartbeatRow], now: datetime) -> float | None:
@@ -80,6 +82,7 @@ def health_title(pulse: Pulse, now: datetime) -> str:
         *_missed(pulse.missed, now),
         *_broken(pulse),
         *_configuration(pulse),
+        *_indexes(pulse),
     ]
     if wrong:
         return "; ".join([wrong[0], *(text[0].lower() + text[1:] for text in wrong[1:])])
@@ -120,6 +123,21 @@ def _broken(pulse: Pulse) -> list[str]:
         return []
     verb = "does" if pulse.broken == 1 else "do"
     return [f"{pulse.broken} of {words.count(pulse.closed, 'run')} of the last 24 hours {verb} not count"]
+
+
+def _indexes(pulse: Pulse) -> list[str]:
+    """The first by name: a title has no room for all, and the table below tells them."""
+    if not pulse.indexes:
+        return []
+    more = len(pulse.indexes) - 1
+    return [pulse.indexes[0] + (f", and {words.count(more, 'other leg')} likewise" if more else "")]
+
+
+def leg_off(backend: str, leg: str, stands: str) -> str:
+    """A leg that does not hold what it should. `stands`: as `legs` says it."""
+    if stands == "differ":
+        return f"The legs of the index of {backend} differ"
+    return f"The index of {backend} has {stands} in leg {leg}"
 
 
 def _configuration(pulse: Pulse) -> list[str]:

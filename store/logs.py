@@ -245,28 +245,61 @@ def _uncaught(error: BaseException | None) -> None:
     get("python").critical("an error that nobody caught", exc_info=error)
 
 
-class _Printed(io.TextIOBase):
-    """Takes the place of stdout or stderr: what is printed may be a memory, and is told without its words."""
+class _InPlace(io.TextIOBase):
+    """Stands in the place of stdout or stderr."""
 
-    encoding = "utf-8"
+    encoding, errors = "utf-8", "replace"
 
-    def __init__(self, real: TextIO, name: str) -> None:
-        self.real, self._name = real, name
-
-    def write(self, text: str | bytes) -> int:
-        if text.strip():
-            get("python").debug(PRINTED, stream=self._name, lines=len(text.strip().splitlines()))
-        return len(text)
+    def __init__(self, real: TextIO) -> None:
+        self.real = real
 
     def writable(self) -> bool:
         return True
 
+    def isatty(self) -> bool:
+        return self.real.isatty()
+
     def fileno(self) -> int:
         return self.real.fileno()
 
+    def flush(self) -> None:
+        self.real.flush()
+
+
+class _Printed(_InPlace):
+    """What is printed may be a memory, and is told without its words."""
+
+    def __init__(self, real: TextIO, name: str) -> None:
+        super().__init__(real)
+        self._name = name
+
+    def write(self, text: str) -> int:
+        if lines := len(_text(text).strip().splitlines()):
+            get("python").debug(PRINTED, stream=self._name, lines=lines)
+        return len(text)
+
+
+class _Redacted(_InPlace):
+    def write(self, text: str) -> int:
+        self.real.write(redacted(_text(text)))
+        return len(text)
+
+
+def _text(given: object) -> str:
+    """Who finds out what a stream takes by writing bytes to it is answered as by a stream of texts."""
+    if not isinstance(given, str):
+        raise TypeError(f"a text is written here, not {type(given).__name__}")
+    return given
+
+
+def hide_on_stderr() -> None:
+    """From now on what an adapter prints there stands there without the secrets of the configuration."""
+    if not isinstance(sys.stderr, _InPlace):
+        sys.stderr = _Redacted(sys.stderr)
+
 
 def _real(stream: Any) -> TextIO:
-    while isinstance(stream, _Printed):
+    while isinstance(stream, _InPlace):
         stream = stream.real
     found: TextIO = stream
     return found

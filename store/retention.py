@@ -23,6 +23,10 @@ STEP_PAGES = 1000
 """Pages given back in one transaction: 4 MB, so that no writer waits long."""
 
 
+GROWN = 1_000_000_000
+"""Bytes from which on a record that keeps everything is worth a word."""
+
+
 class Due(NamedTuple):
     """The runs whose `what` is older than `after`."""
 
@@ -32,7 +36,8 @@ class Due(NamedTuple):
 
 
 class Pruned(NamedTuple):
-    """Runs that lost their details alone, or their results with them; bytes by which the file is smaller."""
+    """Runs that lost their details alone, or their results with them; bytes by which the file is smaller, 0
+    on a server, which fills the space again."""
 
     details: int
     results: int
@@ -65,12 +70,24 @@ def prune(db: Database, section: RetentionSection, stop: threading.Event | None 
     return Pruned(**counts, bytes=give_back(db) if any(counts.values()) else 0)
 
 
+def advice(db: Database, section: RetentionSection) -> str:
+    """What to say of a big record from which nothing is ever removed; "" of any other. Raises
+    `DatabaseError`."""
+    with db.read() as connection:
+        size = db.dialect.size(connection)
+    if size < GROWN or (section.details, section.results) != ("never", "never"):
+        return ""
+    return f'{size / 1e9:.1f} GB, and all of it is kept: [retention] details = "180d" would bound the texts'
+
+
 def told(pruned: Pruned) -> str:
     """ "" where nothing was due."""
     if not (pruned.details or pruned.results):
         return ""
     counts = f"the texts of {count(pruned.details, 'run')}, all results of {count(pruned.results, 'run')}"
-    return f"retention removed {counts}; the file is {pruned.bytes / 1e6:.1f} MB smaller"
+    return f"retention removed {counts}" + (
+        f"; the file is {pruned.bytes / 1e6:.1f} MB smaller" if pruned.bytes else ""
+    )
 
 
 def _until(stop: threading.Event | None, run_ids: list[int]) -> Iterator[int]:

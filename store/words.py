@@ -258,7 +258,7 @@ def problems_title(n: int) -> str:
 
 class RunFinding(NamedTuple):
     """What a run's title is made of. Counts are of cases; `lost` and `gained` are against run `previous`, and
-    not told where there is a `verdict`."""
+    not told where there is a `verdict`. `compared`: whether the cases of both runs are still there."""
 
     status: str
     passed: int = 0
@@ -270,6 +270,7 @@ class RunFinding(NamedTuple):
     lost: int = 0
     gained: int = 0
     verdict: str = ""
+    compared: bool = True
 
 
 def run_title(run: RunFinding) -> str:
@@ -288,6 +289,8 @@ def run_title(run: RunFinding) -> str:
 def _against(run: RunFinding) -> str:
     if run.verdict:
         return f": {run.verdict}"
+    if not run.compared:
+        return ""
     if run.previous is None:
         return " in the first whole run of this series"
     if not (run.lost or run.gained):

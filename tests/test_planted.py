@@ -6,7 +6,9 @@ that it was given. The tests look at what is left of it.
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 import os
 import re
 import signal
@@ -16,8 +18,9 @@ import sys
 import time
 import urllib.error
 import urllib.request
+import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +29,7 @@ from pydantic import BaseModel
 from streamlit.testing.v1 import AppTest
 
 import dashboard
+from collectors import cli
 from store import hiding
 from store.origins import keys_in_force
 from store.settings import SettingsError, load_settings, public
@@ -86,9 +90,11 @@ CASES = [
 
 @pytest.fixture(autouse=True, scope="module")
 def forgetful() -> Iterator[None]:
-    """What these tests let this process remember is no other's."""
+    """What these tests let this process remember, and how they let it log, is no other's."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hiding, "_remembered", set())
+        patch.setattr(warnings, "showwarning", warnings.showwarning)
+        patch.setattr(logging.root, "handlers", [*logging.root.handlers])
         yield
 
 
@@ -114,14 +120,38 @@ def tour(tmp_path_factory: pytest.TempPathFactory) -> Tour:
     )
     _command(made, "run", "--json", "--suite", NAME)
     _command(made, "--debug", "doctor", NAME, "--json")
-    _command(made, "show", "1", "--json")
-    _command(made, "export", "--output", "cases.csv")
-    _command(made, "export", "--format", "parquet", "--output", "cases.parquet")
-    _command(made, "backup", "copy.db")
-    _command(made, "lint", NAME, "--json")
+    for command in INSIDE:
+        inside(made, command)
     _serve(made)
     _broken_suite(made)
     return made
+
+
+INSIDE = (
+    "show 1 --json",
+    "--debug show 99",
+    "export --output cases.csv",
+    "export --format parquet --output cases.parquet",
+    "backup copy.db",
+    f"lint {NAME} --json",
+    "backend list --json",
+)
+"""Commands that are run in this process, which has loaded what takes its time."""
+
+
+def inside(made: Tour, command: str) -> int:
+    """What a command ends with; what it says is kept."""
+    said = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(said), redirect_stderr(said):
+        patch.chdir(made.folder)
+        patch.setattr(sys, "argv", ["memtrend", *command.split()])
+        patch.setattr(sys, "path", [*sys.path])
+        for name, value in made.planted.environment.items():
+            patch.setenv(name, value)
+        with pytest.raises(SystemExit) as ended:
+            sys.exit(cli.main())
+    made.said[command] = said.getvalue()
+    return int(ended.value.code or 0)
 
 
 LEFT = ("database.url",)
@@ -233,7 +263,7 @@ def test_no_output_tells_a_secret(tour: Tour) -> None:
     for name, said in tour.said.items():
         assert said, name
         assert leaks(said, tour.planted.cores) == {}, name
-    assert "Traceback" in tour.said[f"--debug doctor {NAME} --json"] + tour.said["--debug show 99"]
+    assert "Traceback" in tour.said["--debug show 99"]
 
 
 def test_no_file_tells_a_secret(tour: Tour) -> None:
@@ -409,7 +439,7 @@ def test_a_server_that_cannot_be_reached_tells_no_password(command: str, tmp_pat
     made = Tour(tmp_path, planted(tmp_path, BASE, "inline"), {})
     for name in ("small.jsonl", "indiscreet.py"):
         (tmp_path / name).write_text("", encoding="utf-8")
-    assert _command(made, *command.split()) != 0
+    assert inside(made, command) != 0
     said = made.said[command]
     assert "127.0.0.1" in said
     assert leaks(said, made.planted.cores) == {}

@@ -40,12 +40,12 @@ def page() -> None:
     left, right = st.columns(2, gap="medium")
     with left:
         _counts()
-        st.fragment(_leases, run_every=10)()
+        _noise()
         _environments()
     with right:
         _paces()
-        _noise()
     _alarm()
+    st.fragment(_leases, run_every=10)()
     _events()
 
 
@@ -64,7 +64,7 @@ def _pulses() -> None:
     if not pulse.alive:
         _how("A collector runs what is scheduled. Start one, and leave it running:", "memtrend collect")
     if refused:
-        _how(refused, "memtrend doctor")
+        _how(refused[0].upper() + refused[1:], "memtrend doctor")
     with st.grid(5, min_column_width=190, gap="small"):
         parts.card("Collector", *_alive(pulse, beats))
         parts.card("Runs of the last 24 hours", *_whole(closed))
@@ -102,6 +102,7 @@ def _pulse(
         broken=sum(run.status in words.PROBLEMS for run in closed),
         closed=len(closed),
         configuration=refused,
+        indexes=health_tables.legs_off(_index_counts()),
     )
 
 
@@ -225,9 +226,13 @@ def _opened() -> None:
 # Tables ---------------------------------------------------------------------------------------------------
 
 
-def _counts() -> None:
+def _index_counts() -> list[queries.IndexCount]:
     since = (parts.now() - timedelta(days=NIGHTS)).replace(hour=0, minute=0, second=0, microsecond=0)
-    rows = data.ask(queries.index_counts, since)
+    return data.ask(queries.index_counts, since)
+
+
+def _counts() -> None:
+    rows = _index_counts()
     with parts.heading("Index counts"):
         if rows:
             tables.download("CSV", "index-counts.csv", lambda: health_tables.rows_csv(rows))
@@ -291,7 +296,7 @@ def _paces() -> None:
         st.markdown("No whole run yet: `memtrend run` makes the first ones.")
         return
     frame = health_tables.paces_frame(rows, parts.styles())
-    health_tables.table(frame, "paces", health_tables.paces_columns())
+    health_tables.table(frame, "paces", health_tables.paces_columns(), most=16)
 
 
 def _environments() -> None:
@@ -306,10 +311,10 @@ def _environments() -> None:
     health_tables.table(
         frame, "environments",
         {
-            "backend": column.TextColumn("Backend", width=110),
-            "packages": column.TextColumn("Its packages", width=190),
-            "python": column.TextColumn("Python", width=70), "os": column.TextColumn("System", width=110),
-            "since": column.TextColumn("Last run", width=110),
+            "backend": column.TextColumn("Backend", width=100),
+            "packages": column.TextColumn("Its packages", width=165),
+            "python": column.TextColumn("Python", width=64), "os": column.TextColumn("System", width=90),
+            "since": column.TextColumn("Last run", width=104),
         },
     )  # fmt: skip
 

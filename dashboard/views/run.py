@@ -38,6 +38,7 @@ def page() -> None:
     _beside(run)
     for alert in data.ask(queries.alerts, run_id=run.id):
         incidents.link(alert)
+    _removed(run)
     if run.metrics:
         _cards(run, before)
     left, right = st.columns([1.55, 1], gap="medium")
@@ -94,10 +95,23 @@ def _finding(
     judged = [row for row in cases if row.passed is not None]
     moved = [(old[row.case].passed, row.passed) for row in judged if row.case in old]
     return words.RunFinding(
-        run.status, sum(bool(row.passed) for row in judged), len(judged), run.cases_done, run.cases_total,
+        run.status, *_passes(run, judged), run.cases_done, run.cases_total,
         run.errors, before and before.id, moved.count((True, False)), moved.count((False, True)),
-        verdict_titles.run_phrase(said.content) if said else "",
+        verdict_titles.run_phrase(said.content) if said else "", bool(judged and (old or not before)),
     )  # fmt: skip
+
+
+def _passes(run: RunRow, judged: Sequence[CaseRow]) -> tuple[int, int]:
+    """Cases that passed, and how many that is of; of a run whose results were removed, by its figures."""
+    rolled = run.metrics.get("pass")
+    if rolled and not judged:
+        return round(rolled.mean * rolled.n), rolled.n
+    return sum(bool(row.passed) for row in judged), len(judged)
+
+
+def _removed(run: RunRow) -> None:
+    if taken := words.removed(data.ask(queries.removals, run.id)):
+        st.caption(f":material/auto_delete: Its {taken}; verdict and figures stay.")
 
 
 def _beside(run: RunRow) -> None:

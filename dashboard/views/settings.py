@@ -32,13 +32,13 @@ def page() -> None:
     shown = _shown()
     _title(shown)
     _cards(shown)
+    _schedules(shown.settings)
+    _backends(shown.settings)
     left, right = st.columns(2, gap="medium")
     with left:
-        _schedules(shown.settings)
         _retention(shown.keys)
         _exports(shown)
     with right:
-        _backends(shown.settings)
         _versions()
     _configuration(shown)
 
@@ -139,11 +139,11 @@ def _schedules(settings: Settings) -> None:
     _table(
         "Schedules", "schedules", rows,
         "Nothing is scheduled: `[schedules.NAME]` in memtrend.toml makes one.",
-        schedule=column.TextColumn("Schedule", width=80), when=column.TextColumn("When", width=110),
+        schedule=column.TextColumn("Schedule", width=90), when=column.TextColumn("When", width=175),
         next=health_tables.moment_column("Next"), last=health_tables.moment_column("Last"),
-        suites=column.TextColumn("Suites", width=130), backends=column.TextColumn("Backends", width=90),
-        kind=column.TextColumn("Kind", width=80), trials=column.NumberColumn("Trials", width=55),
-        waits=column.TextColumn("Waits", width=120),
+        suites=column.TextColumn("Suites", width=130), backends=column.TextColumn("Backends", width=100),
+        kind=column.TextColumn("Kind", width=85), trials=column.NumberColumn("Trials", width=55),
+        rules=column.TextColumn("Rules", width=180), waits=column.TextColumn("Waits", width=110),
     )  # fmt: skip
 
 
@@ -160,7 +160,20 @@ def _schedule(name: str, section: ScheduleSection, known: queries.ScheduleRow | 
         "backends": "all" if section.backends == ["*"] else ", ".join(section.backends),
         "kind": section.kind if section.enabled else f"{section.kind}, off",
         "trials": section.trials,
+        "rules": _rules(section),
     }
+
+
+def _rules(section: ScheduleSection) -> str:
+    """What a fire goes by beside its time, where that is not the default."""
+    subset = section.subset and (section.subset.cases or f"{section.subset.share:.0%}")
+    told = {
+        "subset": subset,
+        "jitter": section.jitter if section.jitter != "0s" else None,
+        "window": section.window,
+        "catch-up": "none" if section.catch_up == "none" else None,
+    }
+    return ", ".join(f"{name} {value}" for name, value in told.items() if value)
 
 
 def _backends(settings: Settings) -> None:
@@ -174,8 +187,9 @@ def _backends(settings: Settings) -> None:
     _table(
         "Backends", "backends", rows,
         "No backend is configured: `[backends.NAME]` in memtrend.toml adds one.",
-        mark=column.ImageColumn("", width=34), backend=column.TextColumn("Backend", width=100),
-        type=column.TextColumn("Type", width=100), package=column.TextColumn("Release", width=130),
+        mark=column.ImageColumn("", width=34) if styles else None,
+        backend=column.TextColumn("Backend", width=100), type=column.TextColumn("Type", width=100),
+        package=column.TextColumn("Release", width=130),
         control=column.TextColumn("Control", width=120), python=column.TextColumn("Python", width=65),
         embedder=column.TextColumn("Embedder", width=90), owner=column.TextColumn("Owner", width=80),
     )  # fmt: skip

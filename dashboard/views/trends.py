@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from dashboard import charts, data, incidents, levels, navigation, parts, verdicts
+from dashboard import charts, data, incidents, levels, navigation, parts
 from dashboard.charts import Alert, Extras, Line
 from dashboard.figures import Tick, Window, safe
 from dashboard.parts import plain
-from dashboard.strips import Cell, Row, broke
+from dashboard.strips import Cell, Row
 from store import alert_words, queries, verdict_titles, verdict_words, words
 from store.metrics import METRICS
 from store.queries import AlertRow, ControlRow, EnvironmentChange, LostCase, TrendPoint
@@ -221,18 +221,21 @@ def _alerts(chosen: Filters, points: Sequence[TrendPoint]) -> dict[str, list[Ale
     rate of the whole suite, so elsewhere there are none."""
     if chosen.metric != "pass" or chosen.tag:
         return {}
-    said = data.ask(queries.verdicts, [point.run_id for point in points])
-    told = {run_id: verdicts.kind(row.content) for run_id, row in said.items()}
+    worse = data.ask(queries.worse_runs, [point.run_id for point in points])
+    turned = {
+        name: [
+            after
+            for before, after in pairwise([None, *(point for point in points if point.backend == name)])
+            if after and after.run_id in worse and not (before and before.run_id in worse)
+        ]
+        for name in chosen.backends
+    }
+    said = data.ask(queries.verdicts, [point.run_id for found in turned.values() for point in found])
     found: dict[str, list[Alert]] = {}
-    for name in chosen.backends:
+    for name, first in turned.items():
         series = [point for point in points if point.backend == name]
-        turned = [
-            _alert(after, said[after.run_id].content)
-            for before, after in pairwise([None, *series])
-            if after and told.get(after.run_id) in verdicts.ALARMING
-            and not (before and told.get(before.run_id) in verdicts.ALARMING)
-        ]  # fmt: skip
-        kept = {one.run_id: one for one in [*turned, *_told_alerts(chosen, series)]}
+        rings = [_alert(point, said[point.run_id].content) for point in first]
+        kept = {one.run_id: one for one in [*rings, *_told_alerts(chosen, series)]}
         if kept:
             found[name] = sorted(kept.values(), key=lambda one: one.at)
     return found
@@ -320,13 +323,9 @@ def _broken(chosen: Filters, since: datetime) -> list[Row]:
         case.name for case in data.ask(queries.suite_cases, chosen.suite) if chosen.tag in ("", *case.tags)
     }
     lost = data.ask(queries.lost_cases, chosen.suite, backends=chosen.backends, since=since)
-    rows = [_row(case) for case in lost if case.case in asked and _broke(case)]
+    rows = [_row(case) for case in lost if case.case in asked]
     order = {name: place for place, name in enumerate(chosen.backends)}
     return sorted(rows, key=lambda row: (order[row.backend], _fell(row)))
-
-
-def _broke(case: LostCase) -> bool:
-    return broke([2 * one.passes > one.judged for one in case.outcomes if one.judged])
 
 
 def _row(case: LostCase) -> Row:

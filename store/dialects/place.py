@@ -44,7 +44,7 @@ class Place:
         if there is None:
             raise RecordGone(
                 f"{self.path} is gone: it was removed or moved while it was in use, and nothing is written "
-                "until it is back; put it back, or stop everything that uses it, then: memtrend restore BACKUP"
+                "until it is back; put it back, or stop what uses it, then: memtrend restore BACKUP"
             )
         raise RecordReplaced(
             f"{self.path} was replaced by another file while it was in use, and nothing is written to "

@@ -211,6 +211,7 @@ from store.queries.verdicts import (
     verdict_looks,
     verdict_record,
     verdicts,
+    worse_runs,
 )
 
 __all__ = [
@@ -389,4 +390,5 @@ __all__ = [
     "waiting",
     "waiting_fires",
     "waiting_requests",
+    "worse_runs",
 ]

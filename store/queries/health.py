@@ -155,8 +155,9 @@ def index_counts(db: Database, since: datetime) -> list[IndexCount]:
     run."""
     rolled = m.rollup.c
     counting = sa.exists().where(
-        rolled.run_id == m.run.c.id, rolled.tag == "", rolled.metric_id == METRICS["leg_count"].id
-    )
+        rolled.backend_id == m.run.c.backend_id, rolled.suite_id == m.run.c.suite_id,
+        rolled.metric_id == METRICS["leg_count"].id, rolled.tag == "", rolled.run_id == m.run.c.id,
+    )  # fmt: skip
     query = (
         sa.select(m.run.c.id, m.suite.c.name, m.backend.c.name.label("backend"), m.run.c.started_at)
         .join(m.suite, m.suite.c.id == m.run.c.suite_id)

@@ -72,18 +72,23 @@ class EventRow(NamedTuple):
 
 
 class LeaseRow(NamedTuple):
-    """`held`: not expired yet, by the database's clock."""
+    """`ends`: seconds since 1970, as the record has it to the last digit; `held`: that is not over yet, by
+    the database's clock."""
 
     name: str
     owner: str
     token: int
-    expires: datetime
+    ends: float
     held: bool
+
+    @property
+    def expires(self) -> datetime:
+        return datetime.fromtimestamp(self.ends, UTC)
 
     @property
     def given_back(self) -> bool:
         """Its holder has ended in good order, or was seen to be dead."""
-        return self.expires.timestamp() == 0.0
+        return self.ends == 0.0
 
 
 def requests(db: Database, states: Sequence[str] | None = None, limit: int = 50) -> list[RequestRow]:
@@ -224,10 +229,7 @@ def leases(db: Database) -> list[LeaseRow]:
     )
     with db.read() as connection:
         rows = connection.execute(query).all()
-    return [
-        LeaseRow(name, owner, token, datetime.fromtimestamp(expires, UTC), held)
-        for name, owner, token, expires, held in rows
-    ]
+    return [LeaseRow(*row) for row in rows]
 
 
 def clock(db: Database) -> datetime:

@@ -78,7 +78,7 @@ def case_standings(db: Database, suite: str, backend: str | None = None) -> list
     with db.read() as connection:
         decided = _latest(connection, suite_id(connection, suite))
         names = hashes_in_force(connection, suite)
-        stretches = _stretches(connection, suite, backend)
+        stretches = _stretches(db, connection, suite, backend)
     retired = {name: row for name, row in decided.items() if row.state == "retired"}
     muted = {
         name: row for name, row in decided.items() if name not in retired
@@ -122,11 +122,11 @@ def _latest(connection: Connection, suite_id: int | None) -> dict[str, sa.Row[An
     return {row.name: row for row in connection.execute(query)}
 
 
-def _stretches(connection: Connection, suite: str, backend: str | None) -> Mapping[str, int]:
+def _stretches(db: Database, connection: Connection, suite: str, backend: str | None) -> Mapping[str, int]:
     """Case -> its longest row of equal outcomes on a backend."""
     kinds = {row.name: row.type for row in connection.execute(sa.select(m.backend.c.name, m.backend.c.type))}
     longest: dict[str, int] = defaultdict(int)
-    for (case, on), outcomes in outcomes_in_force(connection, suite, WINDOW).items():
+    for (case, on), outcomes in outcomes_in_force(db, connection, suite, WINDOW).items():
         if on == backend or (backend is None and kinds[on] not in FLOORS):
             longest[case] = max(longest[case], *(sum(1 for _ in group) for _, group in groupby(outcomes)))
     return longest

@@ -13,10 +13,11 @@ from sqlalchemy.engine import Connection
 
 from store import models as m
 from store.database import Database
-from store.dialects.sql import FirstHit
+from store.dialects.sql import FirstHit, plain_rows
 from store.metrics import METRIC_NAMES, METRICS
-from store.queries.common import is_of_a_control, is_whole, suite_id
+from store.queries.common import suite_id
 from store.queries.runs import RunFilter, RunRow, runs
+from store.queries.series import SeriesRun, recent_runs
 
 if TYPE_CHECKING:
     from store import rollups
@@ -149,7 +150,7 @@ def _results(connection: Connection, run_id: int) -> list[_Result]:
         .where(result.run_id == run_id)
         .order_by(case.id, result.trial)
     )  # fmt: skip
-    return [_Result(*row) for row in connection.execute(query)]
+    return [_Result(*row) for row in connection.execute(query).all()]
 
 
 def _scores(connection: Connection, run_id: int, case_id: int | None = None) -> dict[int, dict[str, float]]:
@@ -165,7 +166,7 @@ def _scores(connection: Connection, run_id: int, case_id: int | None = None) -> 
     if case_id is not None:
         query = query.where(result.case_id == case_id)
     scores: dict[int, dict[str, float]] = defaultdict(dict)
-    for result_id, metric, value in connection.execute(query):
+    for result_id, metric, value in plain_rows(connection, query):
         scores[result_id][METRIC_NAMES[metric]] = value
     return scores
 
@@ -178,7 +179,7 @@ def _first_hits(connection: Connection, run_id: int) -> dict[int, str]:
         .join(m.case_result, m.case_result.c.id == m.detail.c.case_result_id)
         .where(m.case_result.c.run_id == run_id, text.is_not(None))
     )
-    return {row.case_result_id: row.text for row in connection.execute(query)}
+    return dict(plain_rows(connection, query))
 
 
 def _fold(
@@ -223,6 +224,8 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _mean_scores(trials: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    if len(trials) == 1:
+        return dict(trials[0])
     collected: dict[str, list[float]] = defaultdict(list)
     for scores in trials:
         for name, value in scores.items():
@@ -248,57 +251,60 @@ def case_results(db: Database, case_id: int, run_id: int) -> list[CaseResult]:
 
 def case_history(db: Database, suite: str, name: str, limit_runs: int = 60) -> list[HistoryPoint]:
     """A case in the last `limit_runs` whole runs of each backend, oldest first, under every hash it had."""
-    result = m.case_result.c
+    result, case = m.case_result.c, m.case.c
     with db.read() as connection:
-        recent = _recent_runs(suite_id(connection, suite), limit_runs)
+        suite_ = suite_id(connection, suite)
+        asked = sa.select(case.id, case.hash).where(case.suite_id == suite_, case.name == name)
+        hashes = dict(plain_rows(connection, asked))
+        recent = recent_runs(db, connection, suite_, limit_runs)
         query = (
             sa.select(
-                result.run_id, m.backend.c.name, recent.c.started_at, result.status, result.failure,
-                m.score.c.value, m.case.c.hash,
+                result.run_id, result.case_id, result.trial, result.status, result.failure,
+                m.score.c.scorer_id, m.score.c.value,
             )
-            .select_from(m.case)
-            .join(m.case_result, result.case_id == m.case.c.id)
-            .join(recent, recent.c.id == result.run_id)
-            .join(m.backend, m.backend.c.id == recent.c.backend_id)
-            .outerjoin(m.score, _is_pass(recent.c.scorer_id))
-            .where(m.case.c.suite_id == suite_id(connection, suite), m.case.c.name == name)
-            .order_by(recent.c.started_at, result.run_id, result.trial)
+            .outerjoin(m.score, _is_pass())
+            .where(result.case_id.in_(hashes), result.run_id >= min(recent, default=0))
         )  # fmt: skip
-        rows = connection.execute(query).all()
-    return [_history_point(list(group)) for _, group in groupby(rows, lambda row: row.run_id)]
+        trials: dict[int, dict[int, _Trial]] = {run_id: {} for run_id in recent}
+        for run_id, case_id, trial, status, failure, scorer, value in plain_rows(connection, query):
+            if run_id in recent:
+                told = value if scorer == recent[run_id].scorer_id else None
+                if told is not None or trial not in trials[run_id]:
+                    trials[run_id][trial] = _Trial(trial, case_id, status, failure, told)
+    return [
+        _history_point(recent[run_id], sorted(own.values(), key=lambda one: one.trial), hashes)
+        for run_id, own in trials.items()
+        if own
+    ]
 
 
-def _history_point(trials: Sequence[Any]) -> HistoryPoint:
-    first = trials[0]
-    passes = sum(row.value is not None and row.value > 0.5 for row in trials)
+class _Trial(NamedTuple):
+    """`value`: of the scorer in force, None where it judged nothing."""
+
+    trial: int
+    case_id: int
+    status: str
+    failure: str | None
+    value: float | None
+
+
+def _history_point(run: SeriesRun, trials: Sequence[_Trial], hashes: Mapping[int, str]) -> HistoryPoint:
+    passes = sum(one.value is not None and one.value > 0.5 for one in trials)
     return HistoryPoint(
-        first.run_id, first.name, first.started_at, _folded_status([row.status for row in trials]),
-        passes, len(trials), _first(row.failure for row in trials), first.hash,
+        run.id, run.backend, run.started_at, _folded_status([one.status for one in trials]),
+        passes, len(trials), _first(one.failure for one in trials), hashes[trials[0].case_id],
     )  # fmt: skip
 
 
-def _recent_runs(suite: int | None, limit: int) -> sa.Subquery:
-    """The last whole runs of each backend."""
-    rank = sa.func.row_number().over(
-        partition_by=m.run.c.backend_id, order_by=(m.run.c.started_at.desc(), m.run.c.id.desc())
-    )
-    columns = (m.run.c.id, m.run.c.backend_id, m.run.c.started_at, m.run.c.scorer_id)
-    ranked = sa.select(*columns, rank.label("rank")).where(m.run.c.suite_id == suite, is_whole()).subquery()
-    return sa.select(ranked).where(ranked.c.rank <= limit).subquery()
-
-
-def _is_pass(scorer_id: sa.ColumnElement[int]) -> sa.ColumnElement[bool]:
-    score = m.score.c
-    return sa.and_(
-        score.case_result_id == m.case_result.c.id, score.metric_id == PASS, score.scorer_id == scorer_id
-    )
+def _is_pass() -> sa.ColumnElement[bool]:
+    return sa.and_(m.score.c.case_result_id == m.case_result.c.id, m.score.c.metric_id == PASS)
 
 
 def flaky_cases(db: Database, suite: str, last: int = 30) -> list[FlakyCase]:
     """The cases in force with mixed outcomes over the last whole runs of a backend, most mixed first.
     A run counts as passed when more than half of its trials are."""
     with db.read() as connection:
-        outcomes = outcomes_in_force(connection, suite, last)
+        outcomes = outcomes_in_force(db, connection, suite, last)
     found = [
         FlakyCase(case, backend, sum(recent), len(recent), recent)
         for (case, backend), recent in outcomes.items()
@@ -307,29 +313,39 @@ def flaky_cases(db: Database, suite: str, last: int = 30) -> list[FlakyCase]:
     return sorted(found, key=lambda row: (abs(2 * row.passes - row.runs) / row.runs, row.case, row.backend))
 
 
-def outcomes_in_force(connection: Connection, suite: str, last: int) -> dict[tuple[str, str], list[bool]]:
+def outcomes_in_force(
+    db: Database, connection: Connection, suite: str, last: int
+) -> dict[tuple[str, str], list[bool]]:
     """Of the cases in force: (case, backend) -> passed or not, oldest run first. Without controls: what one
-    does is to be compared with, and says nothing of the suite."""
-    result, belongs, version = m.case_result.c, m.suite_version_case.c, m.suite_version.c
-    recent = _recent_runs(suite_id(connection, suite), last)
+    does is to be compared with, and says nothing of the suite. A run at a time, each a range of an index."""
+    result = m.case_result.c
+    run_id, scorer = (sa.bindparam(name, type_=sa.Integer) for name in ("run_id", "scorer"))
     query = (
-        sa.select(m.case.c.name, m.backend.c.name, sa.func.avg(m.score.c.value) > 0.5)
-        .select_from(recent)
-        .join(m.case_result, result.run_id == recent.c.id)
-        .join(m.score, _is_pass(recent.c.scorer_id))
-        .join(m.case, m.case.c.id == result.case_id)
+        sa.select(result.case_id, sa.func.avg(m.score.c.value) > 0.5)
+        .join(m.score, sa.and_(_is_pass(), m.score.c.scorer_id == scorer))
+        .where(result.run_id == run_id)
+        .group_by(result.case_id)
+    )
+    names = _names_in_force(connection, suite)
+    outcomes: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    for run in recent_runs(db, connection, suite_id(connection, suite), last, controls=False).values():
+        for case_id, passed in plain_rows(connection, query, run_id=run.id, scorer=run.scorer_id):
+            if case_id in names:
+                outcomes[names[case_id], run.backend].append(bool(passed))
+    return outcomes
+
+
+def _names_in_force(connection: Connection, suite: str) -> dict[int, str]:
+    """Id -> name of the cases in force."""
+    belongs, version = m.suite_version_case.c, m.suite_version.c
+    query = (
+        sa.select(m.case.c.id, m.case.c.name)
         .join(m.suite_version_case, belongs.case_id == m.case.c.id)
         .join(m.suite_version, version.id == belongs.suite_version_id)
         .join(m.suite, sa.and_(m.suite.c.id == version.suite_id, m.suite.c.version == version.version))
-        .join(m.backend, m.backend.c.id == recent.c.backend_id)
-        .where(~is_of_a_control(recent.c.id))
-        .group_by(recent.c.started_at, recent.c.id, m.case.c.id, m.backend.c.id)
-        .order_by(recent.c.started_at, recent.c.id)
-    )  # fmt: skip
-    outcomes: dict[tuple[str, str], list[bool]] = defaultdict(list)
-    for case, backend, passed in connection.execute(query):
-        outcomes[case, backend].append(bool(passed))
-    return outcomes
+        .where(m.suite.c.name == suite)
+    )
+    return dict(plain_rows(connection, query))
 
 
 def finished_scenarios(db: Database, run_id: int) -> set[tuple[str, int]]:

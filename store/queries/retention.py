@@ -28,15 +28,23 @@ def removals(db: Database, run_id: int) -> dict[str, str]:
 
 
 def removable(db: Database, what: What, before: datetime) -> list[int]:
-    """The ended runs from before that time of which it is still there and nothing needs it, oldest first. Of
-    a run that can still be resumed the results stay."""
-    gone = sa.exists().where(m.removal.c.run_id == m.run.c.id, m.removal.c.what == what)
+    """The ended runs from before that time of which it is still there, or a part of it (what removed it was
+    killed), and nothing needs it, oldest first. Of a run that can still be resumed the results stay."""
+    noted = sa.exists().where(m.removal.c.run_id == m.run.c.id, m.removal.c.what == what)
+    gone = sa.and_(noted, ~left(what, m.run.c.id).exists())
     ended = ["whole", "invalid", "void", *(["interrupted"] if what == "details" else [])]
     old = sa.select(m.run.c.id).where(m.run.c.started_at < before, m.run.c.status.in_(ended), ~gone)
     with db.read() as connection:
         ids = list(connection.execute(old.order_by(m.run.c.started_at, m.run.c.id)).scalars())
         kept = needed(connection) if ids else set()
     return [run_id for run_id in ids if run_id not in kept]
+
+
+def left(what: What, run_id: int | sa.ColumnElement[int]) -> sa.Select[tuple[int]]:
+    """The ids of a run's case results of which it is still there."""
+    result = m.case_result.c
+    ids = sa.select(result.id).where(result.run_id == run_id)
+    return ids if what == "results" else ids.join(m.detail, m.detail.c.case_result_id == result.id)
 
 
 def needed(connection: Connection) -> set[int]:

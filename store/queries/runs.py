@@ -148,9 +148,11 @@ def environment(db: Database, environment_id: int) -> dict[str, Any]:
 
 def data_version(db: Database) -> str:
     """A key that changes whenever a run begins or ends, or a suite, backend or mark changes. Cheap."""
-    changes = sa.select(m.change.c.n).where(m.change.c.name == "record")
     with db.read() as connection:
-        return str(connection.execute(changes).scalar() or 0)
+        return str(connection.execute(CHANGES).scalar() or 0)
+
+
+CHANGES = sa.select(m.change.c.n).where(m.change.c.name == "record")
 
 
 def select_runs(

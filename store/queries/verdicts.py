@@ -405,6 +405,16 @@ def verdict(db: Database, run_id: int) -> VerdictRow | None:
     return verdicts(db, [run_id]).get(run_id)
 
 
+def worse_runs(db: Database, run_ids: Sequence[int]) -> set[int]:
+    """Those of these runs that the verdict in force calls worse. Of a year of nights, the evidence of all
+    would take too long to read."""
+    said, later = m.verdict.c, m.verdict.alias("later")
+    overruled = sa.exists().where(later.c.run_id == said.run_id, later.c.id > said.id)
+    query = sa.select(said.run_id).where(said.run_id.in_(list(run_ids)), said.verdict == "worse", ~overruled)
+    with db.read() as connection:
+        return set(connection.execute(query).scalars())
+
+
 def verdict_looks(db: Database, run_id: int) -> list[VerdictRow]:
     """Every verdict of a run, after each of its looks, oldest first."""
     with db.read() as connection:

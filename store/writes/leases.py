@@ -8,6 +8,7 @@ from sqlalchemy.engine import Connection
 from store import models as m
 from store.database import NOW, Database, upsert
 from store.errors import StoreError
+from store.queries.operation import LeaseRow
 
 LEADER_LEASE = m.LEADER_LEASE
 
@@ -32,16 +33,21 @@ def backend_lease(backend: str) -> str:
     return m.BACKEND_LEASE + backend
 
 
-def acquire_lease(db: Database, name: str, owner: str, ttl_s: float, left: int | None = None) -> int | None:
+def acquire_lease(
+    db: Database, name: str, owner: str, ttl_s: float, left: LeaseRow | None = None
+) -> int | None:
     """Take a lease that no one holds, for `ttl_s` seconds of the database's clock. Returns its fencing
-    token, higher each time, or None while someone holds it, `owner` included. `left`: the token of a holder
-    that is known to be gone, whatever the clock says."""
-    ended = m.lease.c.expires <= NOW
+    token, higher each time, or None while someone holds it, `owner` included. `left`: the lease as it was
+    seen when its holder was found to be gone, whatever the clock says; None too where it was taken or renewed
+    since."""
+    lease = m.lease.c
     free = upsert(m.lease).values(name=name, owner=owner, token=1, expires=NOW + ttl_s)
     taken = free.on_conflict_do_update(
         index_elements=["name"],
-        set_={"owner": owner, "token": m.lease.c.token + 1, "expires": NOW + ttl_s},
-        where=ended if left is None else sa.or_(ended, m.lease.c.token == left),
+        set_={"owner": owner, "token": lease.token + 1, "expires": NOW + ttl_s},
+        where=lease.expires <= NOW
+        if left is None
+        else sa.and_(lease.token == left.token, lease.expires == left.ends),
     ).returning(m.lease.c.token)
     with db.write() as connection:
         return connection.execute(taken).scalar()

@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-from sqlalchemy.engine import Connection
-
 from store import models as m
 from store.database import Database, upsert
-from store.queries.retention import What
+from store.queries.retention import What, left
 from store.writes.common import changed, now
+
+BATCH = 500
+"""Results of which something is removed in one transaction, so that no writer waits long."""
 
 
 def remove(db: Database, run_id: int, what: What, after: str) -> None:
-    """Take the texts of a run (answers, journal), or its results with them, in one short transaction that
-    also notes it, and after how long it was."""
+    """Take the texts of a run (answers, journal), or its results with them, in short transactions. The first
+    notes it, and after how long it was; of what is left when that is all, `removable` names the run again."""
     with db.write() as connection:
-        _delete_details(connection, run_id)
-        if what == "results":
-            _delete_results(connection, run_id)
         for gone in {"details", what}:
             note = upsert(m.removal).values(run_id=run_id, what=gone, after=after, at=now())
             connection.execute(note.on_conflict_do_nothing())
+        connection.execute(m.journal.delete().where(m.journal.c.run_id == run_id))
+        if what == "results":
+            connection.execute(m.scenario_result.delete().where(m.scenario_result.c.run_id == run_id))
         changed(connection)
+    while _remove_some(db, run_id, what):
+        pass
 
 
-def _delete_details(connection: Connection, run_id: int) -> None:
-    connection.execute(m.detail.delete().where(m.detail.c.case_result_id.in_(_results(run_id))))
-    connection.execute(m.journal.delete().where(m.journal.c.run_id == run_id))
-
-
-def _delete_results(connection: Connection, run_id: int) -> None:
-    connection.execute(m.score.delete().where(m.score.c.case_result_id.in_(_results(run_id))))
-    for table in (m.case_result, m.scenario_result):
-        connection.execute(table.delete().where(table.c.run_id == run_id))
-
-
-def _results(run_id: int) -> sa.Select[tuple[int]]:
-    return sa.select(m.case_result.c.id).where(m.case_result.c.run_id == run_id)
+def _remove_some(db: Database, run_id: int, what: What) -> bool:
+    """Whether there was anything left to remove."""
+    with db.write() as connection:
+        ids = connection.execute(left(what, run_id).limit(BATCH)).scalars().all()
+        tables = [(m.detail, m.detail.c.case_result_id)]
+        if what == "results":
+            tables += [(m.score, m.score.c.case_result_id), (m.case_result, m.case_result.c.id)]
+        for table, of in tables:
+            connection.execute(table.delete().where(of.in_(ids)))
+    return bool(ids)

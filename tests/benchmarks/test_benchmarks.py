@@ -2,14 +2,22 @@
 
 import json
 import re
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
-from benchmarks.figures import alarms
+from benchmarks.figures import alarms, year
 from benchmarks.measure import Bar
+from store import models as m
+from store import queries
+from store.database import open_database
+from store.metrics import METRIC_NAMES
+from store.rollups import roll_up
 
 ROOT = Path(__file__).resolve().parents[2]
 BENCHMARKS = ROOT / "benchmarks"
@@ -185,3 +193,44 @@ def test_readme_names_every_script():
     told = (BENCHMARKS / "README.md").read_text()
     scripts = {path.name for path in BENCHMARKS.glob("*.py")} - {"measure.py"}
     assert set(re.findall(r"(\w+\.py)", told)) - {"measure.py"} == scripts
+
+
+SMALL = ("--nights", 12, "--backends", 6, "--cases", 60, "--times", 1)
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory):
+    """A year of twelve nights, made by the benchmark of the database."""
+    return tmp_path_factory.mktemp("year") / "record.db"
+
+
+def test_database_tells_its_bars(record):
+    """The benchmark of a large record makes it, prints a bar for each question and each page, and leaves no
+    run of its own in it."""
+    found = bars(run("database.py", "--record", record, *SMALL, "--json"))
+    questions = {
+        "trends_ms": 50,
+        "run_cases_ms": 5,
+        "case_history_ms": 10,
+        "open_ms": 50,
+        "close_run_ms": 100,
+    }
+    pages = ("overview", "trends", "runs", "run", "case", "health", "suites")
+    targets = {name: bar["target"] for name, bar in found.items()}
+    assert targets == questions | {f"{page}_page_s": 1.0 for page in pages}
+    with closing(sqlite3.connect(record)) as connection:
+        assert connection.execute("SELECT count(*) FROM case_result").fetchone() == (12 * 6 * 60,)
+
+
+@pytest.mark.parametrize("run_id", [5, 97])
+def test_a_made_up_year_has_the_rollups_of_the_product(run_id, tmp_path):
+    """What is inserted in bulk is what the runner would have written: metrics, tags, n and means."""
+    db = open_database(f"sqlite:///{tmp_path / 'record.db'}")
+    year.make(db, year.Size(6, 6, 60))
+    found = queries.case_scores(db, run_id), queries.scenario_stats(db, run_id)
+    expected = {(row.metric, row.tag): (row.n, pytest.approx(row.mean)) for row in roll_up(*found)}
+    with db.read() as connection:
+        rows = connection.execute(sa.select(m.rollup).where(m.rollup.c.run_id == run_id)).all()
+    db.close()
+    assert {(METRIC_NAMES[row.metric_id], row.tag): (row.n, row.mean) for row in rows} == expected
+    assert len(expected) > 40

@@ -3,13 +3,19 @@
 import shutil
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 import stamina
 
 from collectors import cli
+from collectors.configured import load_suite, suite_names
+from collectors.lint.rules import RULES_VERSION
+from collectors.record import suite_record
+from store import writes
 from store.database import open_database
-from store.settings import CONFIG_VARIABLE
+from store.records import LintRecord
+from store.settings import CONFIG_VARIABLE, Settings
 from tests.collectors import collecting
 from tests.collectors.playground import CONFIG, LINES, project
 
@@ -19,6 +25,18 @@ def empty_record(tmp_path_factory):
     """Made once, since the first migration takes its time."""
     path = tmp_path_factory.mktemp("empty") / "record.db"
     open_database(f"sqlite:///{path}").close()
+    return path
+
+
+@pytest.fixture(scope="session")
+def linted_record(empty_record):
+    """The same after a look at the shipped suites, which keeps a new collector from its first run for a
+    while."""
+    path = empty_record.with_name("linted.db")
+    with closing(open_database(f"sqlite:///{shutil.copy(empty_record, path)}")) as db:
+        for name in suite_names(settings := Settings()):
+            version = writes.register_suite(db, suite_record(load_suite(settings, name)))
+            writes.record_lint(db, version, LintRecord(RULES_VERSION, (), 0, 0))
     return path
 
 

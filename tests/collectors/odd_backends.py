@@ -10,7 +10,7 @@ import threading
 import time
 from pathlib import Path
 
-from collectors.backend import BackendError, Hit, Recall, Usage
+from collectors.backend import BackendError, BackendGone, Hit, Recall, Usage
 
 ODD = "tests.collectors.odd_backends:"
 DEEP = 100
@@ -326,6 +326,22 @@ GARBAGE = {
     "reply": lambda: Recall((), reply=12),
     "surrogate": lambda: Recall((Hit("a", "half a pair \ud83d"),)),
 }
+
+
+class Dying(Shelf):
+    """The process behind it is killed at the first question of each of its first `lives`, which are counted
+    in the file `graves`."""
+
+    def __init__(self, lives, graves, **options):
+        super().__init__(**options)
+        self.lives, self.graves = lives, Path(graves)
+
+    def recall(self, scope, query, k):
+        died = len(self.graves.read_text()) if self.graves.exists() else 0
+        if died < self.lives:
+            self.graves.write_text("x" * (died + 1))
+            raise BackendGone("the worker was ended by SIGKILL")
+        return super().recall(scope, query, k)
 
 
 class Garbage(Shelf):

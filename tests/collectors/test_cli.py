@@ -242,7 +242,7 @@ def test_mark(folder, ask):
 
 @pytest.mark.parametrize("text", ["", "  ", "two\nlines", "a\u202eb", "x" * 501])
 def test_a_mark_that_says_nothing(folder, ask, text):
-    """A mark whose text is empty, long or not one line is refused, of `mark` and before `run` runs anything."""
+    """A mark whose text is empty, long or not one line is refused, by `run` before anything runs."""
     for command in (("mark", text), ("run", "--suite", "small", "--mark", text)):
         ran = ask(folder, *command)
         assert ran.returncode == 2

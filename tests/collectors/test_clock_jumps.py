@@ -1,6 +1,7 @@
 """A machine's clock that is set by an hour, forward and back, under real collectors."""
 
 import os
+import shutil
 import signal
 import threading
 import time
@@ -40,7 +41,8 @@ def patience(monkeypatch):
 
 
 @pytest.fixture
-def home(home):
+def home(home, linted_record):
+    shutil.copy(linted_record, home / "record.db")
     (home / "memtrend.toml").write_text(CONFIG)
     (home / "sluggish.py").write_text(collecting.SLOW)
     collecting.write_suite(home, 12)
@@ -56,7 +58,7 @@ def set_clock(home, off):
 
 
 def on_that_clock(home, *arguments):
-    return Process(home, *arguments, PYTHONPATH=str(CLOCK), CLOCK_FILE=str(home / "off"), SLOW_S="0.1")
+    return Process(home, *arguments, PYTHONPATH=str(CLOCK), CLOCK_FILE=str(home / "off"), SLOW_S="0.6")
 
 
 def leader(db):
@@ -88,7 +90,7 @@ def test_an_hour_forward_and_back(home, db):
         with on_that_clock(home, "collect", "--stand-by") as second:
             until(lambda: "standing by" in (home / "said.txt").read_text(), "the second stands by")
             expect(db, "first", datetime.now(UTC))
-            until(lambda: queries.progress(db), "a run is under way")
+            until(lambda: queries.runs(db), "a run is under way")
             set_clock(home, HOUR)
             renewed(db, 2)
             expect(db, "second", datetime.now(UTC) + HOUR)
@@ -96,7 +98,7 @@ def test_an_hour_forward_and_back(home, db):
             assert leader(db)[:2] == (1, first.pid)
 
             expect(db, "third", datetime.now(UTC) + HOUR)
-            until(lambda: queries.progress(db), "a run is under way again")
+            until(lambda: len(queries.runs(db)) == 3, "a run is under way again")
             set_clock(home, timedelta())
             renewed(db, 2)
             expect(db, "fourth", datetime.now(UTC))

@@ -11,6 +11,7 @@ from collectors.export import write_csv, write_parquet
 from collectors.plans import RunLimits
 from collectors.runner import run
 from store import queries
+from store.errors import DatabaseError
 from tests.collectors.playground import case, cases, plan, results, suite
 
 pytestmark = pytest.mark.usefixtures("no_pauses")
@@ -92,6 +93,23 @@ def test_parquet_holds_the_same(db, runs, tmp_path):
     assert told == [{name: row[name] for name in row if name != "started_at"} for row in rows(db)]
     assert str(table.schema.field("started_at").type) == "timestamp[ms, tz=UTC]"
     assert {str(table.schema.field(name).type) for name in ("pass", "latency_ms")} == {"double"}
+
+
+def test_parquet_is_whole_or_not_there(db, runs, tmp_path, monkeypatch):
+    """An export that fails half-way leaves no file that could be taken for all there is, and a former one."""
+    whole = queries.export_cases(db)
+    first = next(whole)
+
+    def cut(*_, **__):
+        yield first
+        raise DatabaseError("the server is stopping")
+
+    (tmp_path / "cases.parquet").write_bytes(b"former")
+    monkeypatch.setattr(queries, "export_cases", cut)
+    with pytest.raises(DatabaseError):
+        write_parquet(db, tmp_path / "cases.parquet")
+    (left,) = tmp_path.glob("*cases.parquet*")
+    assert left.read_bytes() == b"former"
 
 
 def test_parquet_that_cannot_be_written(db, runs, tmp_path):

@@ -14,6 +14,7 @@ from collectors.runner import run
 from store import models as m
 from store import queries, writes
 from store.cron import GRACE, due_time
+from store.errors import StoreError
 from store.settings import Settings
 from tests.collectors.collecting import expect
 from tests.collectors.playground import cases, plan, suite
@@ -98,6 +99,21 @@ def test_a_fire_comes_once(world):
     assert [at for at, _ in world.ran] == [NIGHT]
     assert world.states() == ["done", "due", "due"]
     assert world.told() == []
+
+
+def test_a_record_that_refuses_loses_no_fire(world, monkeypatch):
+    """A disk that is full the moment after a fire was taken does not keep it from being run."""
+
+    def refuse(*_, **__):
+        raise StoreError("no space left on its disk")
+
+    with monkeypatch.context() as full:
+        full.setattr(writes, "record_schedule", refuse)
+        with pytest.raises(StoreError, match="no space"):
+            world.at(NIGHT)
+    world.at(NIGHT + SECOND)
+    assert world.states()[0] == "done"
+    assert len(world.ran) == 1
 
 
 def test_a_fire_on_time_is_no_news(world):

@@ -1,23 +1,33 @@
 """A backend belongs to one run at a time, for as long as that run lives and no longer."""
 
 import os
-import re
 import signal
 import socket
 import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 
 import pytest
 
 from collectors import lease
-from collectors.lease import BackendLease, InstanceBusy, release_those_of_the_dead, whoami
+from collectors.lease import (
+    BackendLease,
+    InstanceBusy,
+    Sightings,
+    release_those_of_the_dead,
+    take,
+    whoami,
+)
 from collectors.runner import run
 from store import queries, writes
 from store.database import open_database
 from store.dialects import base
+from store.errors import DatabaseError
+from store.writes import LEADER_LEASE
 from tests.collectors.playground import cases, plan, suite
+from tests.databases import TEMPLATE
 
 
 @pytest.fixture
@@ -57,9 +67,11 @@ HOLDING = "BackendLease(db, 'mine', threading.Event()).__enter__()"
 
 
 def test_one_at_a_time(db, held):
-    """Whoever comes second is told which backend is in use, and what to do."""
+    """Whoever comes second is told which backend is in use, what to do, and which process has it."""
     with (
-        pytest.raises(InstanceBusy, match=re.escape("backend mine is in use by another run; wait for it")),
+        pytest.raises(
+            InstanceBusy, match=rf"mine is in use by another run; wait .*\(process {os.getpid()} on "
+        ),
         BackendLease(db, "mine", threading.Event()),
     ):
         pass
@@ -142,6 +154,30 @@ def until_renewed(db):
         threading.Event().wait(0.02)
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def record(request, db):
+    """An empty record in each kind of database."""
+    if request.param == "sqlite":
+        yield db
+        return
+    with request.getfixturevalue("databases").fresh(TEMPLATE) as url, closing(open_database(url)) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("name", [LEADER_LEASE, "backend:mine"])
+@pytest.mark.parametrize("lasts", [60, -60], ids=["held", "expired"])
+def test_renewed_between_the_look_and_the_take(record, monkeypatch, name, lasts):
+    """Whoever renews a lease after it was found to be left, and before it is taken, keeps it."""
+    token = writes.acquire_lease(record, name, "elsewhere:1", lasts)
+
+    def left_and_then_renewed(self, row, ttl_s):
+        return writes.renew_lease(record, name, token, 60)
+
+    monkeypatch.setattr(Sightings, "is_left", left_and_then_renewed)
+    assert take(record, name, 60, Sightings()) is None
+    assert row(record, name).token == token
+
+
 # Whose process was killed
 
 
@@ -186,3 +222,32 @@ def test_known_to_be_dead(db):
     writes.acquire_lease(db, "collector", f"{whoami().rpartition(':')[0]}:{gone.pid}", 60)
     release_those_of_the_dead(db)
     assert not row(db, "collector").held
+
+
+def test_what_could_not_be_given_back_is_given_back_later(db, monkeypatch):
+    """A lease whose giving back the record refused is given back at the next look, and is no more in mind
+    then."""
+    with monkeypatch.context() as patch:
+        patch.setattr(writes, "release_lease", refuse)
+        with BackendLease(db, "mine", threading.Event()):
+            pass
+    assert row(db).held
+    release_those_of_the_dead(db)
+    assert not row(db).held
+    assert lease._kept == {}
+
+
+def test_what_another_has_taken_since_is_not_given_back(db, monkeypatch):
+    """A lease that was taken before it could be given back stays the other's, and is no more in mind."""
+    with monkeypatch.context() as patch:
+        patch.setattr(writes, "release_lease", refuse)
+        with BackendLease(db, "mine", threading.Event()):
+            pass
+    taken = writes.acquire_lease(db, "backend:mine", "elsewhere:1", 60, left=row(db))
+    release_those_of_the_dead(db)
+    assert (row(db).token, row(db).held) == (taken, True)
+    assert lease._kept == {}
+
+
+def refuse(*_):
+    raise DatabaseError("the disk is full")

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from store import models as m
-from store import queries, writes
+from store import queries, retention, writes
+from store.sections import RetentionSection
 from tests.collectors.playground import CONFIG, launch, one_document, opened
 
 
@@ -60,6 +61,17 @@ def test_prune_says_what_it_would_do(ran, ask):
     assert ask(ran, "prune").stdout == "nothing is old enough to be removed\n"
     assert "its texts were removed by retention after 90 d" in ask(ran, "show", "2").stdout
     assert one_document(ask(ran, "show", "2", "--json"))["removed"] == {"details": "90d"}
+
+
+def test_a_record_that_keeps_everything(ran, ask, monkeypatch):
+    """Without an age nothing is removed, prune says what would be, and doctor does once the record is big."""
+    assert "[retention] details" in ask(ran, "prune").stdout
+    assert "[retention] details" in ask(ran, "prune", "--dry-run").stdout
+    with closing(opened(ran)) as db:
+        assert retention.advice(db, RetentionSection()) == ""
+        monkeypatch.setattr(retention, "GROWN", 1000)
+        assert 'details = "180d"' in retention.advice(db, RetentionSection())
+        assert retention.advice(db, RetentionSection(details="90d")) == ""
 
 
 def test_the_collector_prunes_by_itself(ran):

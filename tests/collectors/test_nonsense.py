@@ -1,5 +1,6 @@
 """A configuration that is edited to nonsense under a real collector."""
 
+import shutil
 from datetime import UTC, datetime
 
 import pytest
@@ -46,6 +47,12 @@ def refused(db):
 
 def says(db, *parts):
     until(lambda: all(part in refused(db) for part in parts), f"Health says {parts}")
+
+
+@pytest.fixture
+def home(home, linted_record):
+    shutil.copy(linted_record, home / "record.db")
+    return home
 
 
 def test_nonsense_changes_nothing(home, db):

@@ -277,6 +277,14 @@ def test_broken(db, six):
     assert (outcome.status, outcome.reason) == ("void", "the server says: unknown key")
 
 
+@pytest.mark.parametrize(("lives", "status"), [(1, "whole"), (2, "void")])
+def test_killed_in_its_checks(db, six, tmp_path, lives, status):
+    """That an adapter's process is killed while it is checked says nothing of it, unless it happens twice."""
+    outcome = run(plan(six, "Dying", options={"lives": lives, "graves": str(tmp_path / "graves")}), db)
+    reason = None if status == "whole" else "the worker was ended by SIGKILL"
+    assert (outcome.status, outcome.reason) == (status, reason)
+
+
 def test_unknown_type(db, six):
     """A type that does not exist voids the run, and the words say what there is."""
     odd = plan(six)

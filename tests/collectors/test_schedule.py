@@ -1,7 +1,7 @@
 """Schedules: from cron lines and intervals to fire times."""
 
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import pairwise, product
 from types import SimpleNamespace
 from zoneinfo import ZoneInfo
 
@@ -142,12 +142,28 @@ def test_an_hour_that_comes_twice_fires_once():
     assert next_fire(section("30 2 * * *", timezone=BERLIN), AUTUMN).hour == 0
 
 
-def test_the_trap_that_the_second_pass_is_left_out_for():
-    """The library fires such a line twice in that night: should it ever stop, the rule can go."""
-    trigger = cron_trigger("30 2 * * *", BERLIN)
+def test_the_traps_that_the_wall_clock_is_for():
+    """In a zone, the library fires such a line twice in that night, and leaves out the midnight after
+    spring's change: should it ever stop, zones can be left to it."""
+    trigger = CronTrigger.from_crontab("30 2 * * *", timezone=ZoneInfo(BERLIN))
     first = trigger.get_next_fire_time(None, AUTUMN).astimezone(UTC)
     second = trigger.get_next_fire_time(None, first + timedelta(seconds=1)).astimezone(UTC)
     assert second - first == timedelta(hours=1)
+    midnight = CronTrigger.from_crontab("0 0 * * *", timezone=ZoneInfo(BERLIN))
+    before = datetime(2026, 3, 29, 0, 1, tzinfo=ZoneInfo(BERLIN))
+    assert midnight.get_next_fire_time(None, before).day == 31
+
+
+def test_what_spring_leaves_out_is_still_ahead_when_clocks_change():
+    """Asked within the hour after the change, a nightly 02:30 is still to come, at 03:30."""
+    after = datetime(2026, 3, 29, 1, 10, tzinfo=UTC)
+    assert next_fire(section("30 2 * * *", timezone=BERLIN), after) == after.replace(minute=30)
+
+
+def test_asked_within_the_second_pass_the_first_is_past():
+    """In the hour that autumn repeats, a time of its first pass does not come again."""
+    after = datetime(2026, 10, 25, 1, 10, tzinfo=UTC)
+    assert next_fire(section("30 2 * * *", timezone=BERLIN), after).day == 26
 
 
 def test_an_hour_that_does_not_come_is_made_up_for():
@@ -170,13 +186,52 @@ def test_a_change_of_half_an_hour():
     assert fires_around(day, "45 1 * * *", "Australia/Lord_Howe") == ["04 01:45", "05 01:45"]
 
 
+LORD_HOWE = datetime(2026, 10, 3, 12, tzinfo=UTC)
+"""02:00 becomes 02:30 in the night that follows."""
+
+
+@pytest.mark.parametrize(
+    ("cron", "night"),
+    [
+        ("15,40 2 * * *", ["04 02:40", "04 02:45"]),
+        ("0,30 2 * * *", ["04 02:30"]),
+        ("*/10 2 * * *", ["04 02:30", "04 02:40", "04 02:50"]),
+        ("59 1,2 * * *", ["04 01:59", "04 02:59"]),
+    ],
+)
+def test_what_is_made_up_for_displaces_nothing(cron, night):
+    """A time that spring leaves out, and that comes after one that follows it on the clock, takes that one's
+    place only where both are one moment."""
+    fires = fires_around(LORD_HOWE, cron, "Australia/Lord_Howe")
+    assert [time for time in fires if time.startswith("04")] == night
+
+
+def test_every_time_of_a_line_has_its_moment():
+    """Around every change of a year, the fires of a line are the moments of all its times on the local clock,
+    each once and in order."""
+    for zone in (BERLIN, "Australia/Lord_Howe", "Pacific/Chatham", "America/Santiago"):
+        clock, start = ZoneInfo(zone), datetime(2026, 1, 1, 12, tzinfo=UTC)
+        first = start.astimezone(clock).replace(tzinfo=None, hour=0, minute=0)
+        walls = [
+            first + timedelta(days=day, hours=hour, minutes=minute)
+            for day, hour, minute in product(range(367), range(4), (5, 25, 40))
+        ]
+        moments = {wall.replace(tzinfo=clock).astimezone(UTC) for wall in walls}
+        end = start + timedelta(days=365)
+        times = upcoming(section("5,25,40 0-3 * * *", timezone=zone), start, days=365)
+        assert times == sorted(moment for moment in moments if start < moment <= end), zone
+
+
 def test_a_year_of_nights_has_each_date_once():
-    """In any zone with clock changes, each date of a year has exactly one fire of a nightly 02:30."""
-    for zone in (BERLIN, "America/New_York", "America/Santiago", "Pacific/Chatham", "Africa/Cairo"):
+    """In any zone with clock changes, each date of a year has exactly one fire of a nightly line, before,
+    within and after the hours that change."""
+    zones = (BERLIN, "America/New_York", "America/Santiago", "Pacific/Chatham", "Africa/Cairo")
+    for zone, cron in product(zones, ("0 0 * * *", "30 0 * * *", "30 2 * * *", "0 3 * * *")):
         start = datetime(2026, 1, 1, 12, tzinfo=UTC)
-        times = upcoming(section("30 2 * * *", timezone=zone), start, days=365)
+        times = upcoming(section(cron, timezone=zone), start, days=365)
         dates = [time.astimezone(ZoneInfo(zone)).date() for time in times]
-        assert {after - before for before, after in pairwise(dates)} == {timedelta(days=1)}, zone
+        assert {after - before for before, after in pairwise(dates)} == {timedelta(days=1)}, (zone, cron)
+        assert len(dates) == 365, (zone, cron)
 
 
 def test_clock_changes_move_nothing(monkeypatch):

@@ -37,6 +37,7 @@ suites = ["mine"]
 concurrency = 1
 money_per_day = {limit}
 """
+KIND = '[schedules.nightly]\nkind = "calibration"\nbackends = ["paid"]'
 
 
 class Tasks:
@@ -186,6 +187,24 @@ def test_a_fire_waits_with_what_is_missing(world):
     assert (done.state, len(done.run_ids), done.reason) == ("done", 2, None)
     assert queries.waiting_fires(world.db) == []
     assert world.statuses() == [("paid", "whole"), ("free", "whole"), ("paid", "whole")]
+
+
+@pytest.mark.parametrize(("limit", "state"), [(2.5, "due"), (1.5, "invalid")])
+def test_a_calibration_begins_with_money_for_both_of_its_runs(world, limit, state):
+    """Half a calibration tells nothing: it waits until a day has the money for both, and fails where none
+    has."""
+    ask(world.db, suite="mine", backend="paid")
+    world.at(NOON)
+    world.limit(RUN * limit)
+    config = (world.folder / "memtrend.toml").read_text().replace("[schedules.nightly]", KIND)
+    (world.folder / "memtrend.toml").write_text(config)
+    at = NOON + timedelta(minutes=1)
+    world.start()
+    expect(world.db, "nightly", at)
+    world.at(at)
+    assert (world.fire(at).state, len(world.statuses())) == (state, 1)
+    world.at(NOON + DAY / 2)
+    assert len(world.statuses()) == (3 if state == "due" else 1)
 
 
 def test_the_next_fire_of_one_that_waits_is_skipped(world):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import signal
 import stat
 import subprocess
 from pathlib import Path
@@ -13,10 +15,15 @@ from typing import Any
 import pytest
 import yaml
 from compose_spec import PyCompose
+from starlette.responses import PlainTextResponse
+from starlette.testclient import TestClient
 from typer.main import get_command
 
 from collectors.cli import app
 from collectors.lifeline import STOP_S
+from dashboard import machines
+from dashboard.data import LOOPBACK
+from dashboard.hosts import KnownHosts
 from store.hiding import hidden
 from store.settings import load_settings
 from tests.container.image import ROOT, context, copied, environment, health_check, instructions, values
@@ -89,6 +96,25 @@ def test_the_image_starts_what_there_is() -> None:
     assert (program, command in COMMANDS) == (entry[-1], True)
 
 
+@pytest.mark.parametrize(
+    ("host", "code"),
+    [("localhost:8501", 200), ("127.0.0.1:8501", 200), ("evil.example:8501", 421), ("memtrend.example", 421)],
+)
+def test_the_image_answers_under_the_names_of_loopback(host: str, code: int, monkeypatch) -> None:
+    """Though the dashboard of a container listens on all addresses, a page of another site does not reach it
+    by a name that was made to lead to the port on loopback."""
+    for name, value in environment().items():
+        if name.startswith("MEMTREND_"):
+            monkeypatch.setenv(name, value)
+    machines.forget()
+    monkeypatch.setattr(
+        "dashboard.hosts.st.get_option", {"server.address": load_settings().dashboard.host}.get
+    )
+    assert load_settings().dashboard.host not in LOOPBACK
+    client = TestClient(KnownHosts(PlainTextResponse("answered")))
+    assert client.get("/", headers={"Host": host}).status_code == code
+
+
 # compose.yaml
 
 
@@ -129,6 +155,9 @@ def test_compose_runs_each_part(compose: dict[str, Any]) -> None:
         known = {option for parameter in COMMANDS[name].params for option in parameter.opts}
         assert set(options) <= known
     assert compose["services"]["stand-by"]["profiles"] == ["stand-by"]
+    for name in ("collector", "stand-by"):
+        _, program, *asked = ours(compose)[name]["healthcheck"]["test"]
+        assert (program, asked) == ("memtrend", ["alive", "--stand-by"])
     assert PINNED.fullmatch(compose["services"]["database"]["image"])
 
 
@@ -159,6 +188,23 @@ def test_the_password_is_in_files_alone(compose: dict[str, Any], tmp_path: Path,
     url = f"postgresql://memtrend:{written['database-password']}@database/memtrend"
     assert of.database.url.get_secret_value() == url
     assert not [text for text in written.values() if text in (ROOT / "compose.yaml").read_text()]
+
+
+def test_secrets_are_whole_or_not_there(tmp_path: Path) -> None:
+    """A script that is killed before its last file leaves no folder that a second call would find, which
+    makes all of them."""
+    broken = tmp_path / "bin"
+    broken.mkdir()
+    (broken / "od").write_text(
+        f'#!/bin/sh\n[ -e "{broken}/once" ] && kill -9 0\n: >"{broken}/once"\necho 1\n'
+    )
+    (broken / "od").chmod(0o755)
+    folder = tmp_path / "secrets"
+    command = ["sh", str(ROOT / "scripts" / "container_secrets.sh"), str(folder)]
+    killed = subprocess.run(command, env={"PATH": f"{broken}:{os.defpath}"}, start_new_session=True)
+    assert (killed.returncode, folder.exists()) == (-signal.SIGKILL, False)
+    assert make_secrets(folder).returncode == 0
+    assert len([*folder.iterdir()]) == 3
 
 
 def test_secrets_are_made_once(tmp_path: Path) -> None:

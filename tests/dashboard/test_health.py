@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -54,9 +55,9 @@ def frame(at: AppTest, column: str) -> list[dict[str, object]]:
     ]
 
 
-def expect_fire(database: Database, at: datetime) -> None:
+def expect_fire(database: Database, at: datetime, schedule: str = "nightly") -> None:
     with time_machine.travel(at - timedelta(hours=1), tick=False):
-        writes.write_expected(database, "nightly", [at], at)
+        writes.write_expected(database, schedule, [at], at)
 
 
 # The title ------------------------------------------------------------------------------------------------
@@ -158,10 +159,12 @@ def test_a_late_fire_says_how_late(open_page: Open, watched: str) -> None:
 
 def test_index_counts(open_page: Open, watched: str) -> None:
     """Each leg shows what it holds, since when, and what it lacks of what was recorded."""
-    rows = {row["leg"]: row for row in frame(open_page("health", watched), "leg")}
+    at = open_page("health", watched)
+    rows = {row["leg"]: row for row in frame(at, "leg")}
     assert (rows["keyword"]["count"], rows["keyword"]["stands"]) == (159, ["9 too few"])
     assert (rows["vector"]["count"], rows["vector"]["stands"]) == (168, ["as recorded"])
     assert rows["keyword"]["over"][-4:] == [168.0, 159.0, 159.0, 159.0]
+    assert "the index of hybrid has 9 too few in leg keyword" in title(at)
 
 
 def test_noise(open_page: Open, watched: str) -> None:
@@ -214,11 +217,41 @@ def test_every_table_has_a_download(open_page: Open, watched: str) -> None:
     assert len(settings.get("download_button")) == 7
 
 
+HALF, WHOLE = 552, 1136
+"""Pixels that a table has in a window of 1280: beside another one, and alone."""
+
+
+def width(at: AppTest, column: str) -> int:
+    """Pixels that the columns of the table with this column ask for."""
+    table = next(table for table in at.dataframe if column in table.value.columns)
+    columns = json.loads(table.proto.columns)
+    return sum(columns[name]["width"] for name in table.value.columns)
+
+
+@pytest.mark.parametrize(
+    ("page", "column", "room"),
+    [
+        ("health", "leg", HALF),
+        ("health", "flips", HALF),
+        ("health", "packages", HALF),
+        ("health", "pace", HALF),
+        ("health", "message", WHOLE),
+        ("settings", "when", WHOLE),
+    ],
+)
+def test_no_column_is_cut_off(
+    page: str, column: str, room: int, open_page: Open, watched: str, configured: Path
+) -> None:
+    """What a table tells is seen in a window of a laptop, to its last column."""
+    assert width(open_page(page, watched), column) <= room
+
+
 def test_counts_without_an_expectation(open_page: Open, fresh: Database) -> None:
     """Where nobody recorded how many there should be, legs are held against each other."""
     count_index(fresh, NOW - timedelta(hours=3), 100, 90, expected=None)
-    rows = frame(open_page("health", fresh.url_public), "leg")
-    assert [row["stands"] for row in rows] == [["differ"], ["differ"]]
+    at = open_page("health", fresh.url_public)
+    assert [row["stands"] for row in frame(at, "leg")] == [["differ"], ["differ"]]
+    assert title(at) == "The legs of the index of hybrid differ"
 
 
 # Settings -------------------------------------------------------------------------------------------------
@@ -233,6 +266,10 @@ config = { llm = { config = { api_key = "sk-planted-secret" } } }
 [schedules.hourly]
 every = "1h"
 suites = ["golden"]
+subset = { share = 0.2 }
+jitter = "10m"
+window = "2h"
+catch_up = "none"
 
 [api]
 token = "planted-token"
@@ -274,9 +311,25 @@ def test_settings_tell_schedules_and_backends(open_page: Open, fresh: Database, 
     assert [(row["schedule"], row["when"], row["backends"]) for row in frame(at, "when")] == [
         ("hourly", "every 1h", "all")
     ]
+    assert [row["rules"] for row in frame(at, "when")] == ["subset 20%, jitter 10m, window 2h, catch-up none"]
     assert [(row["package"], row["control"]) for row in frame(at, "package")] == [
         ("mem0ai==2.2.1", "mem0ai==2.0.0")
     ]
+
+
+def test_what_waits_for_money_says_so(open_page: Open, fresh: Database, configured: Path) -> None:
+    """A fire that waits for the day's money stands in both pages with the reason, until it has run."""
+    at, why = NOW - timedelta(minutes=9), "golden on mem0 may not begin before midnight"
+    expect_fire(fresh, at, "hourly")
+    leader = writes.acquire_lease(fresh, "collector", "here:4711", 3600)
+    assert leader is not None
+    assert writes.claim_fire(fresh, "hourly", at, leader)
+    writes.hold_fire(fresh, "hourly", at, why, leader, begun=False)
+    (row,) = frame(open_page("health", fresh.url_public), "reason")
+    assert (row["schedule"], row["state"], row["reason"]) == ("hourly", ["waits"], why)
+    assert [row["waits"] for row in frame(open_page("settings", fresh.url_public), "when")] == [why]
+    writes.finish_fire(fresh, "hourly", at, "done", None, leader)
+    assert [row["waits"] for row in frame(open_page("settings", fresh.url_public), "when")] == [None]
 
 
 def test_a_file_that_breaks_while_pages_are_open(open_page: Open, fresh: Database, configured: Path) -> None:

@@ -99,10 +99,7 @@ def test_what_became_of_it() -> None:
     """A step says what, who, where that was a person, and why."""
     row = StepRow(1, 1, NOW, "acknowledged", "priya", "looking at it", None)
     assert alert_titles.step(row) == "acknowledged by priya: looking at it"
-    assert (
-        alert_titles.step(row._replace(action="opened", author="memtrend", reason=None))
-        == "opened"
-    )
+    assert alert_titles.step(row._replace(action="opened", author="memtrend", reason=None)) == "opened"
     assert alert_titles.step(row._replace(action="renamed", reason=None)) == "renamed by priya"
 
 

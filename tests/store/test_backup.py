@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -138,6 +139,30 @@ def test_a_full_disk_leaves_the_former_copy(db: Database, url: URL, tmp_path: Pa
 
 
 # Putting back
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from sqlalchemy.engine import make_url
+from store import backup
+backup.PAGES = 1
+die = lambda done, of: os.kill(os.getpid(), signal.SIGKILL) if done > of / 2 else None
+backup.backup(make_url(sys.argv[1]), Path(sys.argv[2]), force=True, report=die)
+"""
+
+
+def test_a_killed_copy_takes_no_name(db: Database, url: URL, tmp_path: Path) -> None:
+    """A copy that is killed half-way is not there under its name, nor in place of the former one; the next
+    one is whole."""
+    copy = tmp_path / "copy.db"
+    for former in (None, b"former"):
+        if former:
+            copy.write_bytes(former)
+        done = subprocess.run([sys.executable, "-c", KILLED, url.render_as_string(), copy])
+        assert done.returncode == -signal.SIGKILL
+        assert (copy.read_bytes() if copy.exists() else None) == former
+    assert backup.backup(url, copy, force=True) == backup.verified(copy)
 
 
 def test_restoring_keeps_what_was_there(url: URL, tmp_path: Path) -> None:

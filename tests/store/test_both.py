@@ -16,8 +16,9 @@ from store.database import Database
 from store.records import MutantRecord, Rollup, VerdictEntry
 from tests.store.seeding import Seed, outcome, scenario
 
-ONE_KIND = {"test_sqlite.py", "test_backup.py", "test_upgrade.py"}
-"""Files of tests that leave out one of the two."""
+ONE_KIND = {"test_backup.py", "test_upgrade.py"}
+"""Files of tests that leave out one of the two, besides those with a `kind` of their own."""
+OWN_KIND = re.compile(r"^def kind\(\)", re.MULTILINE)
 THROUGH = {"remove": "retention.prune", "nobody": "turn_alerts"}
 """Called by a name of its own nowhere, but by what is named here."""
 
@@ -26,7 +27,8 @@ THROUGH = {"remove": "retention.prune", "nobody": "turn_alerts"}
 def test_none_is_left_out(module: ModuleType) -> None:
     """Every function of the record is called in a test of both databases."""
     here = Path(__file__).parent
-    tests = "\n".join(path.read_text() for path in here.glob("*.py") if path.name not in ONE_KIND)
+    files = [path.read_text() for path in here.glob("*.py") if path.name not in ONE_KIND]
+    tests = "\n".join(text for text in files if not OWN_KIND.search(text))
     names = [name for name in module.__all__ if inspect.isfunction(getattr(module, name))]
     assert len(names) > 40
     missing = [name for name in names if not re.search(rf"\b{re.escape(THROUGH.get(name, name))}\(", tests)]
@@ -170,3 +172,14 @@ def test_what_waits(db: Database) -> None:
     assert writes.claim_fire(db, "nightly", due, leader)
     writes.hold_fire(db, "nightly", due, "no money today", leader, begun=False)
     assert [row.reason for row in queries.waiting_fires(db)] == ["no money today"]
+
+
+def test_worse_runs(db: Database, seed: Seed) -> None:
+    """The verdict in force decides, and only the runs that are asked for are told."""
+    version = seed.suite()
+    ids = [seed.run(version, ["a"], day=day) for day in range(3)]
+    for run_id, said in ((ids[0], "worse"), (ids[1], "worse"), (ids[1], "unchanged"), (ids[2], "worse")):
+        writes.record_verdict(db, VerdictEntry(run_id, 1, said, "", False, True, {}))
+    assert queries.worse_runs(db, ids) == {ids[0], ids[2]}
+    assert queries.worse_runs(db, ids[:2]) == {ids[0]}
+    assert queries.worse_runs(db, []) == set()

@@ -189,12 +189,16 @@ def test_a_deposed_leader_writes_nothing_about_fires(db: Database, noon: time_ma
         lambda: writes.give_back(db, "nightly", NIGHT, old),
         lambda: writes.pass_over(db, "nightly", [NIGHT + DAY], "missed", "x", old),
         lambda: writes.take_back_from_the_dead(db, old),
+        lambda: writes.hold_fire(db, "nightly", NIGHT, "x", old, begun=False),
+        lambda: writes.write_expected(db, "nightly", [], NIGHT + DAY, leader=old),
+        lambda: writes.write_expected(db, "other", [NIGHT], NIGHT, leader=old),
+        lambda: writes.record_schedule(db, "nightly", None, False, leader=old),
     )
-    before = queries.schedule_calendar(db, NOON, NOON + 9 * DAY)
+    before = queries.schedule_calendar(db, NOON, NOON + 9 * DAY), queries.schedules(db)
     for late_write in late_writes:
         with pytest.raises(writes.Deposed, match="another collector has taken over"):
             late_write()
-    assert queries.schedule_calendar(db, NOON, NOON + 9 * DAY) == before
+    assert (queries.schedule_calendar(db, NOON, NOON + 9 * DAY), queries.schedules(db)) == before
     assert queries.events(db) == []
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from collectors import collector
 from store import health_words
-from store.health_words import Pulse, health_title, refused_configuration, settings_title
+from store.health_words import Pulse, health_title, leg_off, refused_configuration, settings_title
 
 NOW = datetime(2026, 11, 30, 9, 0, tzinfo=UTC)  # a Monday
 ALIVE = Pulse(12.0, alive=True, scheduled=True)
@@ -25,6 +25,14 @@ DEAD = "No collector is running: nothing will be measured"
         (Pulse(7200.0, alive=False, scheduled=True), DEAD),
         (ALIVE._replace(broken=1, closed=14), "1 of 14 runs of the last 24 hours does not count"),
         (ALIVE._replace(broken=2, closed=14), "2 of 14 runs of the last 24 hours do not count"),
+        (
+            ALIVE._replace(indexes=[leg_off("Notes", "keyword", "9 too few")]),
+            "The index of Notes has 9 too few in leg keyword",
+        ),
+        (
+            ALIVE._replace(indexes=[leg_off("Notes", "keyword", "differ"), "x", "y"]),
+            "The legs of the index of Notes differ, and 2 other legs likewise",
+        ),
         (
             ALIVE._replace(configuration=True),
             "The configuration was changed and is broken, so the former stays in force",

@@ -68,6 +68,19 @@ def test_the_databases_clock_counts(db: Database) -> None:
         assert queries.leases(db)[0].held
 
 
+def test_what_was_left_is_taken_as_it_was_seen(db: Database) -> None:
+    """A lease whose holder was found to be gone is taken though it has not expired, but not once that holder
+    has renewed it after all, nor once another has taken it."""
+    token = writes.acquire_lease(db, "one", "me", 60)
+    assert token is not None
+    (seen,) = queries.leases(db)
+    assert writes.renew_lease(db, "one", token, 70)
+    assert writes.acquire_lease(db, "one", "you", 60, left=seen) is None
+    (seen,) = queries.leases(db)
+    assert writes.acquire_lease(db, "one", "you", 60, left=seen) == token + 1
+    assert writes.acquire_lease(db, "one", "they", 60, left=seen) is None
+
+
 def _race(url: str, barrier: Barrier, won: Queue[list[int | None]]) -> None:
     db = open_database(url)
     tokens = []

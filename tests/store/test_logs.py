@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextvars import copy_context
 
 import pytest
+import typer
 
 from store import hiding, logs
 from store.errors import StoreError
@@ -216,3 +217,15 @@ def test_a_stream_that_refuses_stops_nothing(monkeypatch: pytest.MonkeyPatch) ->
     logs.begin()
     said.close()
     LOG.error("lost")
+
+
+def test_a_person_is_told_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside a command a library may print what it likes: on stderr it stands without secrets, also when
+    click writes it there."""
+    said = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", said)
+    logs.hide_on_stderr()
+    logs.hide_on_stderr()
+    print(f"sent {SECRET}", file=sys.stderr)  # noqa: T201
+    typer.echo(f"and {SECRET}", err=True)
+    assert said.getvalue() == "sent ***\nand ***\n"

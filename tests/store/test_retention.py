@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,8 @@ from store import queries, retention, writes
 from store.database import Database
 from store.records import ScenarioOutcome, VerdictEntry
 from store.sections import RetentionSection
-from tests.store.seeding import START, Seed, outcome
+from store.writes import retention as removing
+from tests.store.seeding import START, Seed, outcome, scenario
 
 Count = Callable[[str], int]
 LONG_AGO = (datetime.now(UTC) - START).days - 500
@@ -112,6 +115,48 @@ def test_what_can_be_resumed_keeps_its_results(db: Database, seed: Seed) -> None
     retention.prune(db, RESULTS)
     assert len(queries.run_cases(db, halted)) == 4
     assert _details(db) == {going}
+
+
+def test_a_big_run_goes_in_short_steps(
+    db: Database, nights: list[int], monkeypatch: pytest.MonkeyPatch, count: Count
+) -> None:
+    """However big a run is, no transaction takes more of it than a batch; one that was killed in between is
+    gone on with, and the run says from the first on what is removed of it."""
+    steps = itertools.count(1)
+    some = removing._remove_some
+
+    def killed(*arguments: Any) -> bool:
+        if next(steps) == 3:
+            raise KeyboardInterrupt
+        return some(*arguments)
+
+    monkeypatch.setattr(removing, "BATCH", 1)
+    monkeypatch.setattr(removing, "_remove_some", killed)
+    whole = count("detail")
+    with pytest.raises(KeyboardInterrupt):
+        retention.prune(db, DETAILS)
+    assert whole - count("detail") == 2  # of the four of the oldest run that may go
+    (cut,) = [run_id for run_id in nights if queries.removals(db, run_id)]
+    assert sum(bool(one.detail) for one in queries.stored_answers(db, cut)) == 2
+    monkeypatch.undo()
+    assert retention.prune(db, DETAILS).details == 5
+    assert not _has_texts(db, cut)
+    assert retention.prune(db, DETAILS) == (0, 0, 0)
+
+
+def test_what_came_back_goes_again(db: Database, seed: Seed, nights: list[int]) -> None:
+    """Texts that a run got after its own were removed, since it was gone on with, go as well."""
+    version = seed.suite()
+    halted = seed.run(version, ["a"], cases=["a"], day=LONG_AGO, status="interrupted")
+    retention.prune(db, DETAILS)
+    token = writes.acquire_lease(db, writes.backend_lease("keyword"), "test", 60)
+    assert token is not None
+    writes.reopen_run(db, halted, token)
+    writes.save_scenario(db, halted, scenario([outcome("b")], "s2"), token)
+    seed.close(halted, token, status="interrupted", at=START + timedelta(days=LONG_AGO))
+    assert _has_texts(db, halted)
+    retention.prune(db, DETAILS)
+    assert not _has_texts(db, halted)
 
 
 def test_pruning_stops_between_runs(db: Database, nights: list[int]) -> None:
