@@ -47,7 +47,8 @@ STEP, SECOND, DAY = timedelta(minutes=4), timedelta(seconds=1), timedelta(days=1
 WAIT_S = 300.0
 POLL_S = 0.02
 FLAT_MB = 12.0
-"""By so much the collector may grow after a third of its days. Of thirty, a leak of 50 kB a run would be 13 MB in 20 days."""
+"""By so much the collector may grow after a third of its days. A leak of 50 kB a run would be 13 MB in
+the 20 days that are left of 30."""
 
 CONFIG = """
 [database]

@@ -29,6 +29,7 @@ __all__ = [
     "DatabaseError",
     "insert_rows",
     "is_double",
+    "open_as_it_stands",
     "open_database",
     "upsert",
 ]
@@ -114,6 +115,28 @@ def open_database(url: str) -> Database:
                 _migrate(patient)
     except BaseException:
         database._engine.dispose()  # no more than that: it may be somebody else's
+        raise
+    return database
+
+
+def open_as_it_stands(url: str) -> Database:
+    """Open the record to be read, and neither make nor upgrade it. Raises `DatabaseError`, also where there
+    is none yet and where it is of an older memtrend."""
+    database = Database(url)
+    try:
+        current = None
+        if database.dialect.find():
+            with database.read() as connection:
+                current = _revision(connection, database)
+        if current is None:
+            raise DatabaseError(f"there is no record at {database.url_public}: memtrend collect makes it")
+        if current != REVISIONS[-1]:
+            raise DatabaseError(
+                f"{database.url_public} is of revision {current}, this memtrend works with {REVISIONS[-1]}: "
+                "it is being upgraded, or waits for memtrend collect to begin with it"
+            )
+    except BaseException:
+        database._engine.dispose()
         raise
     return database
 

@@ -170,6 +170,7 @@ def test_either_runs_alone(
     """The same image collects alone and serves alone: not healthy before, healthy then, and ended by TERM
     with 0."""
     assert image.run(health_check(), **loopback).returncode == 1
+    assert [*data.glob("memtrend.db*")] == []
     log = tmp_path / "log"
     with container(image, log, command, **loopback) as process:
         becomes_healthy(image, process, log, **loopback)
