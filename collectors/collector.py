@@ -153,6 +153,9 @@ class Collector:
                 self._accepted()
             except RecordReplaced:  # all that this one knows is of another record
                 raise
+            except writes.Deposed:  # the pulse sees it at its next beat, and stops this one
+                LOG.warning("another collector leads")
+                self.stop.wait()
             except StoreError as error:  # the disk is full or the file locked: it may not be for ever
                 self._refused(error)
         self._end()
