@@ -26,7 +26,7 @@ from collectors.worker import Worker
 from store import logs, queries, writes
 from store.cron import GRACE
 from store.database import Database
-from store.errors import DatabaseError
+from store.errors import DatabaseError, StoreError
 from store.queries import DueRow, RunRow
 from store.sections import ScheduleSection, time_of
 from store.settings import Settings
@@ -103,9 +103,9 @@ class Fires:
         self.worker.put(partial(self._work, fire))
 
     def end(self) -> None:
-        """Leave what waits for the day's money to the next leader."""
-        with suppress(writes.Deposed):
-            for fire in self._waiting.all():
+        """Leave what waits for the day's money to the next leader, who takes back what cannot be written."""
+        for fire in self._waiting.all():
+            with suppress(StoreError):
                 writes.give_back(self.db, *fire[:2], self.leader)
 
     def _take(self, name: str, due: Sequence[DueRow], now: datetime, at_work: Mapping[str, str]) -> None:
@@ -163,11 +163,12 @@ class Fires:
         writes.finish_fire(self.db, *fire[:2], state, _summed_up(problems), self.leader)
 
     def _hold(self, fire: DueRow, ended: Sequence[Done], allowed: Allowance) -> None:
-        """The day's money is not enough for all of it: what is missing waits, and holds up no other."""
+        """The day's money is not enough for all of it: what is missing waits, and holds up no other. It waits
+        once that is written: refused, the fire is given back, and would hold up itself."""
         begun = any(done.outcome for done in ended)
         reason = next(f"{done.pair}: {done.problem}" for done in ended if done.waits)
-        self._waiting.add(fire._replace(begun=begun), allowed)
         writes.hold_fire(self.db, *fire[:2], reason, self.leader, begun=begun)
+        self._waiting.add(fire._replace(begun=begun), allowed)
 
     def _run_pairs(self, section: ScheduleSection, fire: DueRow) -> list[Done]:
         how = calibrate if section.kind == "calibration" else run_pair

@@ -12,6 +12,7 @@ from collectors.collector import Collector
 from collectors.reload import SettingsFile
 from collectors.waiting import Waiting
 from store import queries, writes
+from store.errors import DatabaseError
 from tests.collectors.collecting import ask, expect
 from tests.collectors.playground import cases, project
 
@@ -217,6 +218,29 @@ def test_the_next_fire_of_one_that_waits_is_skipped(world):
     world.at(second)
     assert world.fire(second)[2] == "skipped"
     assert world.fire(second).reason == "the last fire still waits for the day's money"
+
+
+def test_a_fire_whose_waiting_is_refused_waits_all_the_same(world, monkeypatch):
+    """A record that refuses to note that a fire waits for money loses no fire: it comes with the next day."""
+    ask(world.db, suite="mine", backend="paid")
+    world.at(NOON)
+    at = NOON + timedelta(minutes=1)
+    expect(world.db, "nightly", at)
+    with monkeypatch.context() as full:
+        full.setattr(writes, "hold_fire", refuse)
+        with pytest.raises(DatabaseError):
+            world.at(at)
+    world.at(at + timedelta(seconds=1))
+    assert (world.fire(at).state, [row.schedule for row in queries.waiting_fires(world.db)]) == (
+        "due",
+        ["nightly"],
+    )
+    world.at(NOON + DAY / 2)
+    assert world.fire(at).state == "done"
+
+
+def refuse(*_, **__):
+    raise DatabaseError("no space left on its disk")
 
 
 def test_a_fire_that_waits_is_left_to_the_next_leader(world):
