@@ -134,7 +134,7 @@ class Collector:
         self._run_stop = threading.Event()
         self._written_ahead = NEVER
         self._told: set[str] = set()
-        self._owed = Owed()
+        self._owed = Owed(partial(writes.add_event, db, "error", SOURCE))
         self._refusal: Refusal | None = None
 
     @property

@@ -23,7 +23,7 @@ from collectors.sampling import Sample
 from collectors.schedule import DAYS_AHEAD, next_fire, upcoming
 from collectors.waiting import Waiting
 from collectors.worker import Worker
-from store import logs, queries, writes
+from store import health_words, logs, queries, writes
 from store.cron import GRACE
 from store.database import Database
 from store.errors import DatabaseError, StoreError
@@ -62,7 +62,7 @@ class Fires:
         self.settings, self.stopping, self.run = settings, stopping, run
         self._at_work: list[str] = []
         self._waiting = Waiting[DueRow](self.allowance)
-        self._owed = Owed()
+        self._owed = Owed(partial(writes.add_event, db, "error", health_words.COLLECTOR))
 
     def expect(self, now: datetime) -> None:
         """Write down what should fire in the next 40 days, by the schedules in force and no others."""

@@ -14,12 +14,20 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import (
+    DataError,
+    DBAPIError,
+    IntegrityError,
+    NotSupportedError,
+    ProgrammingError,
+    SQLAlchemyError,
+    StatementError,
+)
 
 from store.dialects import dialect_of
 from store.dialects.base import UPGRADE_SECONDS
 from store.dialects.sql import NOW, insert_rows, is_double, upsert
-from store.errors import DatabaseError
+from store.errors import DatabaseError, InvalidWrite
 
 __all__ = [
     "MIGRATIONS",
@@ -80,7 +88,8 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """One short write transaction: all of it or nothing. Raises `DatabaseError`."""
+        """One short write transaction: all of it or nothing. Raises `DatabaseError`, as `InvalidWrite` where
+        another attempt would come to the same."""
         with self._plain_errors("write"), self._writer.begin() as connection:
             yield connection
 
@@ -96,7 +105,15 @@ class Database:
         except Exception as error:
             if not self.dialect.is_database_error(error):
                 raise
-            raise DatabaseError(f"cannot {doing} {self.url_public}: {self.dialect.reason(error)}") from error
+            kind = InvalidWrite if _is_at_fault(error) else DatabaseError
+            raise kind(f"cannot {doing} {self.url_public}: {self.dialect.reason(error)}") from error
+
+
+def _is_at_fault(error: Exception) -> bool:
+    """Whether the statement itself is wrong. A disk, a lock or a server that is gone may be well again."""
+    if isinstance(error, DBAPIError):
+        return isinstance(error, IntegrityError | DataError | ProgrammingError | NotSupportedError)
+    return isinstance(error, StatementError)  # no driver has seen it
 
 
 def open_database(url: str) -> Database:
