@@ -6,6 +6,7 @@ moment, so a machine that slept, a collector that died and a clock that jumped a
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -31,6 +32,7 @@ from store.queries import DueRow, RunRow
 from store.sections import ScheduleSection, time_of
 from store.settings import Settings
 
+LOG = logs.get("collector")
 Run = Callable[[Pair, Asked, How], Done]
 """Runs a pair and notes what went wrong."""
 AT_WORK = "the last fire is still at work; let it fire less often, or give it less to do"
@@ -68,8 +70,8 @@ class Fires:
         """Write down what should fire in the next 40 days, by the schedules in force and no others."""
         schedules, until = self.settings().schedules, now + timedelta(days=DAYS_AHEAD)
         for name, section in schedules.items():
-            times = upcoming(section, now)
-            writes.write_expected(self.db, name, times, until, time_of(section.jitter), leader=self.leader)
+            times, jitter = upcoming(section, now), time_of(section.jitter)
+            writes.write_expected(self.db, name, times, until, jitter, since=now, leader=self.leader)
             self._record(name, next_fire(section, now), enabled=section.enabled)
         for known in queries.schedules(self.db):
             if known.name not in schedules:
@@ -128,6 +130,8 @@ class Fires:
     def _pass_over(self, fires: Sequence[DueRow], over: PassedOver) -> None:
         times = [fire.scheduled_for for fire in fires]
         writes.pass_over(self.db, fires[0].schedule, times, *over, self.leader)
+        level = logging.ERROR if over.state == "missed" else logging.WARNING
+        LOG.log(level, f"a fire was {over.state}", schedule=fires[0].schedule, reason=over.reason)
 
     # On the worker
 
@@ -186,7 +190,7 @@ class Fires:
         """A run that has ended counts, and what a person cancelled stays so."""
         if begun is None:
             return self.run(pair, asked, how)
-        if begun.cancelled or begun.status not in ("interrupted", "running"):
+        if begun.is_over:
             return came_to(pair, RunOutcome(begun.id, begun.status, begun.reason))
         return self.run(pair, asked, how if begun.subset == queries.CALIBRATION else partial(go_on, begun))
 

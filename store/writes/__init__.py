@@ -13,6 +13,7 @@ from store.writes.controls import (
     open_pair,
 )
 from store.writes.fires import (
+    MAX_DEATHS,
     Closed,
     PassedOver,
     claim_fire,
@@ -84,6 +85,7 @@ from store.writes.verdicts import (
 
 __all__ = [
     "LEADER_LEASE",
+    "MAX_DEATHS",
     "Closed",
     "Decision",
     "Deposed",

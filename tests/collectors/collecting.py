@@ -102,6 +102,23 @@ class Running:
         assert not self.thread.is_alive()
 
 
+class Tasks:
+    """A worker whose tasks are done when the test says so."""
+
+    def __init__(self):
+        self.tasks = []
+
+    def put(self, task):
+        self.tasks.append(task)
+
+    def work(self):
+        while self.tasks:
+            self.tasks.pop(0)()
+
+    def finish(self, timeout_s):
+        return True
+
+
 class Process:
     """`memtrend ...` as a process of its own, killed at the end should it still live. What it says goes to
     `said`, which all of a folder share."""

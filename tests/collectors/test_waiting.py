@@ -13,7 +13,7 @@ from collectors.reload import SettingsFile
 from collectors.waiting import Waiting
 from store import queries, writes
 from store.errors import DatabaseError
-from tests.collectors.collecting import ask, expect
+from tests.collectors.collecting import Tasks, ask, expect
 from tests.collectors.playground import cases, project
 
 pytestmark = pytest.mark.usefixtures("no_pauses")
@@ -39,23 +39,6 @@ concurrency = 1
 money_per_day = {limit}
 """
 KIND = '[schedules.nightly]\nkind = "calibration"\nbackends = ["paid"]'
-
-
-class Tasks:
-    """A worker whose tasks are done when the test says so."""
-
-    def __init__(self):
-        self.tasks = []
-
-    def put(self, task):
-        self.tasks.append(task)
-
-    def work(self):
-        while self.tasks:
-            self.tasks.pop(0)()
-
-    def finish(self, timeout_s):
-        return True
 
 
 class World:
