@@ -6,10 +6,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple, TypeGuard
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from store import words
-from store.queries import HeartbeatRow
+
+if TYPE_CHECKING:
+    from store.queries import FireRow, HeartbeatRow
 
 STATES = {
     "due": "due",
@@ -175,6 +178,14 @@ def begun(late: timedelta) -> str:
 def taken(waited: float) -> str:
     """How soon a collector takes what is asked of it."""
     return "in under a second" if waited < 1 else f"after {words.duration(waited)}"
+
+
+def punctuality(fires: Iterable[FireRow]) -> str | None:
+    """How long after they were due fires of the last day began; None where none did."""
+    late = [(fire.started_at - fire.due).total_seconds() for fire in fires if fire.started_at]
+    if not late:
+        return None
+    return f"those of the last day began {taken(median(late))}, the latest {taken(max(late))}"
 
 
 def may_write(allowed: bool | None, host: str, loopback: bool) -> str:

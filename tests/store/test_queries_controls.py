@@ -16,7 +16,7 @@ from store.database import Database
 from store.errors import StoreError
 from store.evidence import entry
 from store.queries.controls import ControlNight, ControlRecord, Said
-from store.queries.verdicts import newest_worse
+from store.queries.said import newest_worse
 from store.records import CaseOutcome, ClosedStatus, NewControl, NewRun
 from store.verdicts import judge
 from tests.store.seeding import START, Seed, outcome, scenario
