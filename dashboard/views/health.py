@@ -67,7 +67,7 @@ def _pulses() -> None:
     with st.grid(5, min_column_width=190, gap="small"):
         parts.card("Collector", *_alive(pulse, beats))
         parts.card("Runs of the last 24 hours", *_whole(closed))
-        parts.card("Next scheduled run", *_next())
+        parts.card("Next scheduled run", *_next(clock))
         parts.card("Queue of requests", *_queue(clock))
         parts.card("False verdicts, A against A", *_false(_calibrations()))
 
@@ -138,12 +138,16 @@ def _whole(closed: Sequence[queries.RunRow]) -> tuple[str, ...]:
     return f"{whole} of {len(closed)} whole", *broken[:2], *(["and more"] if len(broken) > 2 else [])
 
 
-def _next() -> tuple[str, ...]:
+def _next(clock: datetime) -> tuple[str, ...]:
+    """When it is, and how late those before it began."""
+    late = health_words.punctuality(data.now(queries.schedule_calendar, clock - timedelta(days=1), clock))
+    notes = [late] if late else []
     expected = data.now(queries.next_expected)
     if expected is None:
-        return "none", "nothing is scheduled: [schedules] in memtrend.toml"
+        return "none", "nothing is scheduled: [schedules] in memtrend.toml", *notes
     names = [row.name for row in data.now(queries.schedules) if row.enabled]
-    return parts.moment(expected.at), f"{expected.schedule}, one of {words.count(len(names), 'schedule')}"
+    which = f"{expected.schedule}, one of {words.count(len(names), 'schedule')}"
+    return parts.moment(expected.at), which, *notes
 
 
 def _queue(clock: datetime) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import pytest
 from collectors import collector
 from store import health_words
 from store.health_words import Pulse, health_title, leg_off, refused_configuration, settings_title
+from store.queries import FireRow
 
 NOW = datetime(2026, 11, 30, 9, 0, tzinfo=UTC)  # a Monday
 ALIVE = Pulse(12.0, alive=True, scheduled=True)
@@ -128,3 +129,25 @@ def test_sizes(n: int, expected: str) -> None:
 def test_legs(counted: list[int], expected: int | None, count: int, said: str) -> None:
     """A leg is held against what was recorded, and without that against the other legs."""
     assert health_words.legs(counted, expected, count) == said
+
+
+def fire(waited: float | None, jitter: float = 0.0) -> FireRow:
+    due = NOW + timedelta(seconds=jitter)
+    began = None if waited is None else due + timedelta(seconds=waited)
+    return FireRow("nightly", NOW, "done", (), began, None, due)
+
+
+@pytest.mark.parametrize(
+    ("fires", "told"),
+    [
+        ([], None),
+        ([fire(None)], None),
+        ([fire(0.4, jitter=300)], "began in under a second, the latest in under a second"),
+        ([fire(0.4), fire(0.6), fire(240.0), fire(None)], "began in under a second, the latest after 4 min"),
+        ([fire(20.0), fire(40.0)], "began after 30 s, the latest after 40 s"),
+    ],
+)
+def test_how_late_fires_begin(fires: list[FireRow], told: str | None) -> None:
+    """The monitor's own delay counts from when a fire was due, jitter and all; what never began has none."""
+    said = health_words.punctuality(fires)
+    assert said == (told and f"those of the last day {told}")
