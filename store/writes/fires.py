@@ -43,13 +43,14 @@ def write_expected(
     until: datetime,
     jitter: timedelta = timedelta(),
     *,
+    since: datetime | None = None,
     leader: int | None = None,
 ) -> None:
     """Make the fires ahead of a schedule those of `times` (ascending, may be endless) up to `until`. What
-    lies behind stays: it says what should have run. So does what was taken ahead of its time, by a clock that
-    was set back since. Only what differs is written, a part at a time: a schedule of every minute has 57,600
-    fires ahead, and other writers wait meanwhile. Raises `Deposed` once another than `leader` leads."""
-    at = now()
+    lies before `since` (now) stays: it says what should have run. So does what was taken ahead of its time,
+    by a clock that was set back since. Only what differs is written, a part at a time, since other writers
+    wait meanwhile. Raises `Deposed` once another than `leader` leads."""
+    at = since or now()
     ahead = takewhile(lambda time: time <= until, times)
     wanted = {time: due_time(schedule, time, jitter) for time in ahead if time > at}
     known = _expected_ahead(db, schedule, at)

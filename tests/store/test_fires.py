@@ -107,6 +107,15 @@ def test_only_what_differs_is_written(
     assert [at for _, at in times(db)] == [*minutes[1:], minutes[-1] + MINUTE]
 
 
+def test_what_comes_due_while_it_is_written_is_written_too(
+    db: Database, noon: time_machine.Coordinates
+) -> None:
+    """A fire whose time comes between the question of what is ahead and the answer's last row is not lost."""
+    noon.move_to(NIGHT + MINUTE)
+    writes.write_expected(db, "nightly", [NIGHT, NIGHT + DAY], NIGHT + DAY, since=NIGHT - MINUTE)
+    assert [at for _, at in times(db)] == [NIGHT, NIGHT + DAY]
+
+
 def test_no_times_ahead_clears_them(db: Database, noon: time_machine.Coordinates) -> None:
     """A schedule that will not fire any more expects nothing."""
     expect(db)
