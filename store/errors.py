@@ -15,6 +15,10 @@ class InvalidWrite(DatabaseError):
     """What was to be written is at fault, not the record: it would be refused again, however often."""
 
 
+class NoRecord(DatabaseError):
+    """Nothing lies where the record should."""
+
+
 class RecordGone(DatabaseError):
     """The file of the record is not there any more. It may come back."""
 
