@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.text import Text
 from typer.main import get_command
 
 from collectors import failures, symptoms
@@ -28,6 +31,19 @@ def test_every_command_is_documented(name: str) -> None:
     """A command that exists stands in docs/commands.md, and has a help text."""
     assert f"`memtrend {name}`" in (DOCS / "commands.md").read_text(encoding="utf-8")
     assert COMMANDS[name].help
+
+
+def _with_groups(commands: dict[str, Any], before: str = "memtrend") -> Iterator[tuple[str, Any]]:
+    for name, command in commands.items():
+        yield f"{before} {name}", command
+        yield from _with_groups(getattr(command, "commands", {}), f"{before} {name}")
+
+
+@pytest.mark.parametrize(("name", "command"), _with_groups(COMMANDS))
+def test_help_shows_every_word(name: str, command: Any) -> None:
+    """No word in brackets of a help text is taken for markup and left out."""
+    for text in [command.help or "", *(getattr(option, "help", None) or "" for option in command.params)]:
+        assert Text.from_markup(text).plain == text.replace("\\[", "["), name
 
 
 def test_no_command_is_documented_that_does_not_exist() -> None:
