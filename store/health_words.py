@@ -159,8 +159,10 @@ def refused_configuration(told: Iterable[tuple[datetime, str]], started: datetim
 
 def settings_title(file: str, origins: Iterable[str], default: str, writes: bool) -> str:
     """Where what is in force comes from, and whether these pages may ask for runs. `origins` of every key:
-    the `file`, a variable, or `default`."""
-    found = Counter("file" if one == file else "variables" for one in origins if one != default)
+    the `file`, with what follows, a variable, or `default`."""
+    found = Counter(
+        "file" if file and one.startswith(file) else "variables" for one in origins if one != default
+    )
     told = [f"{file} sets {words.count(found['file'], 'key')}"] if found["file"] else []
     told += (
         [f"environment variables set {words.count(found['variables'], 'key')}"] if found["variables"] else []

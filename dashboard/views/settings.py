@@ -12,6 +12,7 @@ import streamlit as st
 
 from dashboard import data, health_tables, parts, tables
 from store import health_words, queries, words
+from store.columns import to_json
 from store.origins import DEFAULT, Key, keys_in_force
 from store.sections import BackendSection, ScheduleSection
 from store.settings import Settings, SettingsError, load_settings, public
@@ -50,7 +51,13 @@ def _shown() -> Shown:
     except SettingsError as error:
         settings = data.settings()
         return Shown(settings, keys_in_force(settings, readable=False), str(error))
-    return Shown(settings, keys_in_force(settings), "")
+    return Shown(settings, [_decided(key) for key in keys_in_force(settings)], "")
+
+
+def _decided(key: Key) -> Key:
+    """Where nothing is written, the host decides whether pages may write: told is what came of it."""
+    open_choice = key.name == "dashboard.writes" and key.value is None
+    return key._replace(value=to_json(data.may_write())) if open_choice else key
 
 
 def _title(shown: Shown) -> None:

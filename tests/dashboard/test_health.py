@@ -291,6 +291,7 @@ def test_settings_of_the_defaults(open_page: Open, fresh: Database) -> None:
     origins = {row["name"]: row["origin"] for row in frame(at, "origin")}
     assert origins["database.url"] == "MEMTREND_DATABASE__URL"
     assert origins["limits.timeout"] == "default"
+    assert {row["name"]: row["value"] for row in frame(at, "origin")}["dashboard.writes"] == "true"
     assert cards(at)["Configuration"] == "defaults"
 
 
