@@ -33,6 +33,7 @@ from collectors import collector, doctor
 from collectors.configured import configured
 from collectors.pairs import scheduled_pairs
 from collectors.schedule import upcoming
+from scripts.waiting import until
 from store import models as m
 from store import queries
 from store.database import Database, open_database
@@ -263,13 +264,12 @@ class World:
         return (self.folder / "waiting").exists()
 
     def _until(self, condition: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + WAIT_S
-        while not condition():
-            died = self.process is None or self.process.poll() is not None
-            if died or time.monotonic() > deadline:
-                said = (self.folder / "said.txt").read_text()[-2000:]
-                raise RuntimeError(f"at {self.now:%Y-%m-%d %H:%M} not within {WAIT_S:.0f} s: {what}\n{said}")
-            time.sleep(POLL_S)
+        at = f"{self.now:%Y-%m-%d %H:%M}: {what}"
+        until(condition, at, WAIT_S, self._tend, (self.folder / "said.txt").read_text)
+
+    def _tend(self) -> None:
+        if self.process is None or self.process.poll() is not None:
+            raise RuntimeError(f"the collector ended: {(self.folder / 'said.txt').read_text()[-2000:]}")
 
     def sample(self, day: int) -> Sample:
         assert self.process is not None
