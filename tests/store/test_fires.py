@@ -380,7 +380,7 @@ def test_the_calendar_tells_every_state(db: Database, noon: time_machine.Coordin
         ("missed", "no collector ran"),
         ("due", None),
     ]
-    assert found[0] == ("nightly", nights[0], "done", (1, 2), nights[0] + GRACE, None)
+    assert found[0] == ("nightly", nights[0], "done", (1, 2), nights[0] + GRACE, None, nights[0])
 
 
 def test_the_calendar_has_bounds(db: Database, noon: time_machine.Coordinates) -> None:
