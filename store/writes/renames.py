@@ -24,8 +24,8 @@ class Renamed(NamedTuple):
 def rename_backend(db: Database, old: str, new: str, author: str) -> Renamed:
     """Rename it wherever the record names it, its control (`old-control`) with it, in one transaction. Raises
     `StoreError` for a name that is unknown or taken, while a run has one of them, and while a collector
-    leads: by the configuration that it has, it would begin a series of the old name. A row of the new name without a
-    run, which a collector writes once the configuration names it, is no obstacle."""
+    leads: by the configuration that it has, it would begin a series of the old name. A row of the new name
+    without a run, which a collector writes once the configuration names it, is no obstacle."""
     with db.write() as connection:
         _refuse_led(connection)
         control = _control_of(connection, old)
