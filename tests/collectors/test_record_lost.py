@@ -32,13 +32,7 @@ suites = ["mine"]
 """
 
 
-pytestmark = pytest.mark.timeout(600)
-
-
-@pytest.fixture(autouse=True)
-def patience(monkeypatch):
-    """A busy machine takes its time to start two collectors."""
-    monkeypatch.setattr(collecting, "WAIT_S", 200.0)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("patience")]
 
 
 @pytest.fixture
