@@ -37,6 +37,9 @@ BROKEN = "the configuration was changed but is broken"
 IN_FORCE = "the changed configuration is in force"
 """How the events of a collector begin that read its configuration again."""
 
+FORMER = "The configuration was changed and is broken, so the former stays in force"
+"""The same as a title."""
+
 
 class Pulse(NamedTuple):
     """What the title of Health is made of. `age`: seconds since the collector last said that it lives, None
@@ -141,8 +144,7 @@ def leg_off(backend: str, leg: str, stands: str) -> str:
 
 
 def _configuration(pulse: Pulse) -> list[str]:
-    said = "The configuration was changed and is broken, so the former stays in force"
-    return [said] if pulse.configuration else []
+    return [FORMER] if pulse.configuration else []
 
 
 def refused_configuration(told: Iterable[tuple[datetime, str]], started: datetime | None) -> str:
