@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from collectors import collector
 from store import health_words
 from store.health_words import Pulse, health_title, leg_off, refused_configuration, settings_title
 from store.queries import FireRow
@@ -76,12 +74,6 @@ def test_a_refused_configuration_is_news_until_another_is_in_force() -> None:
     assert refused_configuration([good, broken], None) == ""
     assert refused_configuration([broken], NOW + timedelta(seconds=1)) == ""
     assert refused_configuration([], None) == ""
-
-
-@pytest.mark.parametrize("said", [health_words.BROKEN, health_words.IN_FORCE])
-def test_the_collector_says_what_is_looked_for(said: str) -> None:
-    """The events by which a refused configuration is known are the ones that a collector writes."""
-    assert said in inspect.getsource(collector)
 
 
 @pytest.mark.parametrize(
