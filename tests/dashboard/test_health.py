@@ -146,7 +146,7 @@ def test_calibrations_without_a_baseline(open_page: Open, watched: str) -> None:
     at = open_page("health", watched)
     assert cards(at)["False verdicts, A against A"] == "–"
     assert "five days of baseline" in text(at)
-    assert frame(at, "floor")
+    assert frame(at, "flips")
 
 
 def test_an_environment_without_a_system(open_page: Open, watched: str) -> None:
@@ -401,7 +401,7 @@ def test_a_file_that_breaks_before_a_page_was_opened(
 def test_a_broken_file_over_an_empty_record(open_page: Open, configured: Path, tmp_path: Path) -> None:
     """Health says so before anything was recorded, too."""
     server._log_section()
-    configured.write_text("[")
+    configured.write_text("[schedules\n")
     at = open_page("health", f"sqlite:///{tmp_path}/new.db")
     assert title(at).endswith("the configuration was changed and is broken, so the former stays in force")
     assert "line 1" in text(at)
