@@ -28,7 +28,7 @@ class _InForce:
         if self._kept is None or now >= self._until:
             self._until = now + FRESH_S
             try:
-                self._kept, self._problem = load_settings(), ""
+                self._kept, self._problem = _read(self._kept), ""
             except SettingsError as error:
                 if self._kept is None:
                     raise
@@ -42,6 +42,14 @@ class _InForce:
         self.refresh()
         self.settings()
         return self._problem
+
+
+def _read(former: Settings | None) -> Settings:
+    """A file that is gone for a moment, while it is saved say, is none that asks for the defaults."""
+    found = load_settings()
+    if former and former.source and not found.source:
+        raise SettingsError(f"{former.source} is gone: put it back, or start anew for the defaults")
+    return found
 
 
 _in_force = _InForce()

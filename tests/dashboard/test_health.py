@@ -407,6 +407,21 @@ def test_a_broken_file_over_an_empty_record(open_page: Open, configured: Path, t
     assert "line 1" in text(at)
 
 
+def test_a_file_that_is_gone(
+    open_page: Open, fresh: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It brings no defaults into force: pages that may not write still may not, and Settings says why."""
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "memtrend.toml"
+    file.write_text("[dashboard]\nwrites = false\n")
+    server._log_section()
+    file.unlink()
+    at = open_page("settings", fresh.url_public)
+    assert title(at) == "The configuration was changed and is broken, so the former stays in force"
+    assert "memtrend.toml is gone" in text(at)
+    assert cards(at)["Writing from these pages"] == "off"
+
+
 def test_why_nothing_can_be_asked_for(open_page: Open, fresh: Database) -> None:
     """Where others reach the page, Settings says that it only reads, and what would change that."""
     config.set_option("server.address", "0.0.0.0")
