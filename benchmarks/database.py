@@ -13,6 +13,7 @@ from pathlib import Path
 sys.path[0] = str(Path(__file__).parents[1])  # not this folder, whose statistics.py would hide Python's
 
 import argparse
+import gc
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ from sqlmodel import Session, select
 from benchmarks.figures import closing, year
 from benchmarks.figures.times import Times, load, seconds, timed
 from benchmarks.measure import Bar, parser, tell
+from dashboard.server import SELDOM
 from store import models as m
 from store import queries
 from store.database import MIGRATIONS, Database, open_database
@@ -62,6 +64,7 @@ def main() -> int:
     given.add_argument("--postgres", action="store_true", help="on a PostgreSQL server started for it")
     given.add_argument("--times", type=int, default=30, help="calls of each question")
     arguments = given.parse_args()
+    gc.set_threshold(SELDOM)  # as the dashboard's server does, which asks all this
     size = size_of(arguments)
     with _postgres(size) if arguments.postgres else made(arguments.record, size) as (url, path):
         lines, bars = _measured(url, path, arguments.times)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from collectors.arguments import BAD
-from collectors.commands import database, say
+from collectors.commands import say
 
 if TYPE_CHECKING:
     from collectors.supervise import Address
@@ -34,6 +34,7 @@ def what_is_dead(of: Settings, *, stand_by: bool = False) -> str | None:
     """None for nothing. A dashboard may be alone; without one, a collector of this machine is asked for, or
     with `stand_by` any."""
     from collectors.supervise import Address
+    from store.errors import DatabaseError
     from store.health_words import is_alive
 
     address = Address(of.dashboard.host, of.dashboard.port)
@@ -42,10 +43,16 @@ def what_is_dead(of: Settings, *, stand_by: bool = False) -> str | None:
         return str(told["error"])
     if told and told["collector_alive"]:
         return None
-    silent = _collectors_silence(of, everywhere=stand_by)
-    if is_alive(silent) or (told and silent is None):
-        return None
-    seen = "none has said that it lives" if silent is None else f"the last word of one is {silent:.0f} s old"
+    try:
+        silent = _collectors_silence(of, everywhere=stand_by)
+    except DatabaseError as error:
+        seen = str(error)
+    else:
+        if is_alive(silent) or (told and silent is None):
+            return None
+        seen = (
+            "none has said that it lives" if silent is None else f"the last word of one is {silent:.0f} s old"
+        )
     return f"no collector lives here: {seen}" + ("" if told else f"; no dashboard listens at {address.url}")
 
 
@@ -68,13 +75,16 @@ def _told_by(address: Address) -> dict[str, Any] | None:
 
 
 def _collectors_silence(of: Settings, *, everywhere: bool) -> float | None:
-    """Seconds since a collector of this machine, or of any, last said that it lives; None when none did."""
+    """Seconds since a collector of this machine, or of any, last said that it lives; None when none did. A
+    check has no time to make or upgrade the record. Raises `DatabaseError`."""
+    from contextlib import closing
     from datetime import UTC, datetime
     from socket import gethostname
 
     from store import health_words, queries
+    from store.database import open_as_it_stands
 
-    with database(of) as db:
+    with closing(open_as_it_stands(of.database.url.get_secret_value())) as db:
         beats = queries.heartbeats(db)
     counted = (beat for beat in beats if everywhere or beat.host == gethostname())
     return health_words.silence(counted, datetime.now(UTC))

@@ -20,8 +20,6 @@ from store.errors import StoreError
 MARGIN = 0.1
 """The share of the limit by which a run that is under way may exceed it."""
 SOURCE = "budget"
-OVERRUN = "the day's money is spent: "
-"""What the reason of a run begins with that was interrupted by the limit."""
 
 
 class OverBudget(StoreError):
@@ -101,8 +99,8 @@ def overrun(db: Database, plan: RunPlan, run_ids: Collection[int]) -> str | None
     if not queries.spent_on(db, datetime.now(UTC).date(), run_ids):
         return None
     return (
-        f"{OVERRUN}{spent:.2f} USD, over limits.money_per_day = {limit:.2f} by more than {MARGIN:.0%}; go on "
-        f"after {_midnight()}, or raise the limit"
+        f"the day's money is spent: {spent:.2f} USD, over limits.money_per_day = {limit:.2f} by more than "
+        f"{MARGIN:.0%}; go on after {_midnight()}, or raise the limit"
     )
 
 

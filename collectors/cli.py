@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import redirect_stdout
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
@@ -43,6 +45,9 @@ from collectors.maintenance_commands import backup, prune, restore
 from collectors.mutant_commands import mutants
 from collectors.suite_commands import suite_app
 from collectors.verdict_commands import verdict
+
+if TYPE_CHECKING:
+    from store.database import Database
 
 ONCE_MORE = "stopping after the step in flight; once more to stop at once"
 STATUSES = ["running", "whole", "invalid", "void", "interrupted"]
@@ -210,7 +215,7 @@ def run(
     from collectors.configured import backend_names, suite_names
     from collectors.lint.noting import note_planned
     from collectors.process import quiet_libraries, stop_on_signals
-    from store import queries, shapes, writes
+    from store import queries, shapes
 
     quiet_libraries()
     _refuse_mixed(resume, run_id, anew=trials > 1 or bool(tag or meta))
@@ -225,11 +230,10 @@ def run(
         for line in (*policy.complaints(db, of, suites), *note_planned(db, (one.plan for one in todo))):
             say(line)
         if drawn:
-            say(f"mark {writes.add_mark(db, drawn, meta=kept)}: {drawn}")
+            say(_drawn(db, drawn, kept))
         ended = doing.run_all(db, todo, stop)
         alerting.after_runs(db, of, say)
-        made = [done.outcome.run_id for done in ended if done.outcome]
-        rows = queries.runs(db, ids=made, limit=None)
+        rows = queries.runs(db, ids=[done.outcome.run_id for done in ended if done.outcome], limit=None)
     if json:
         print_json(shapes.run_list(rows))
     raise typer.Exit(doing.exit_code(ended, stop))
@@ -297,11 +301,15 @@ def mark(
     meta: Meta = None,
 ) -> None:
     """Draw a dated line on every chart."""
-    from store import writes
-
     line = said(text)
     with database() as db:
-        typer.echo(f"mark {writes.add_mark(db, line, moment(at), meta=pairs(meta))}: {line}")
+        typer.echo(_drawn(db, line, pairs(meta), moment(at)))
+
+
+def _drawn(db: Database, text: str, meta: Mapping[str, str], at: datetime | None = None) -> str:
+    from store import writes
+
+    return f"mark {writes.add_mark(db, text, at, meta=meta)}: {text}"
 
 
 # Reading

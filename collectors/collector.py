@@ -55,6 +55,8 @@ from store.settings import Settings, SettingsError
 
 LOG = logs.get("collector")
 SOURCE = health_words.COLLECTOR
+REQUEST = "request"
+"""The meta of a run that was asked for: by which request."""
 FIRST = "first"
 """The trigger of the runs with which `memtrend up` begins."""
 
@@ -150,7 +152,7 @@ class Collector:
         self._run_stop = threading.Event()
         self._written_ahead = NEVER
         self._told: set[str] = set()
-        self._owed = Owed()
+        self._owed = Owed(partial(writes.add_event, db, "error", SOURCE))
         self._refusal: Refusal | None = None
 
     @property
@@ -170,6 +172,9 @@ class Collector:
                 self.dead_man.tick(self.settings.alerts.dead_man_url)
             except RecordReplaced:  # all that this one knows is of another record
                 raise
+            except writes.Deposed:  # the pulse sees it at its next beat, and stops this one
+                LOG.warning("another collector leads")
+                self.stop.wait()
             except StoreError as error:  # the disk is full or the file locked: it may not be for ever
                 self._refused(error)
         self._end()
@@ -192,18 +197,11 @@ class Collector:
         if kind := self.db.dialect.shared_by():
             told = f"the record lies on a network file system ({kind}): memtrend doctor says why it must not"
             self._complain([told])
-        writes.interrupt_stale_runs(self.db)
+        cut_short = writes.interrupt_stale_runs(self.db)
         writes.take_back_from_the_dead(self.db, self.leader)
-        for request in queries.requests(self.db, ["claimed"], limit=1000):
-            self._left_behind(request)
+        for request in queries.requests(self.db, ["claimed"], limit=None):
+            self._take_back(request, cut_short)
         self._follow_schedules()
-
-    def _left_behind(self, request: RequestRow) -> None:
-        """By a collector that died. Of a look nobody would ask again, so it is taken."""
-        why = "the collector that took it died"
-        if request.kind == "look":
-            return writes.put_back_request(self.db, request.id, request.run_ids, why, self.leader)
-        self._finish(request, request.run_ids, f"{why}; ask again")
 
     def _end(self) -> None:
         self._run_stop.set()
@@ -284,6 +282,20 @@ class Collector:
     def allowance(self) -> Allowance:
         return allowance(self.settings.limits.money_per_day)
 
+    def _take_back(self, request: RequestRow, cut_short: Sequence[int]) -> None:
+        """What a collector that died had taken waits for its turn again, to be gone on with where it was
+        begun; unless too many have died over it."""
+        begun = self._begun(request)
+        run_ids = [begun.id] if begun else []
+        if begun and begun.id in cut_short:
+            died = 1 + len(queries.events(self.db, levels=["warning"], source=_name(request)))
+            if died >= writes.MAX_DEATHS:
+                told = f"{died} collectors died over it; memtrend run --resume goes on with what was begun"
+                return self._finish(request, run_ids, told)
+            told = "the collector that ran it died; it is gone on with"
+            writes.add_event(self.db, "warning", _name(request), told, begun.id)
+        self._put_back(request, run_ids, None)
+
     def _claimed(self) -> RequestRow | None:
         return writes.claim_request(self.db, self.leader, self._waiting.all())
 
@@ -316,30 +328,51 @@ class Collector:
             raise StoreError(problem)
 
     def _answer(self, request: RequestRow, answer: Callable[[], None]) -> None:
-        """What it came to and the record refused is found out again, once it does not."""
+        """What it came to and the record refused is found out again, once it does not: a run that was made
+        for it is known by it, and not made a second time."""
         try:
             answer()
         except DatabaseError as error:
-            again = partial(writes.put_back_request, self.db, request.id, request.run_ids, str(error))
-            self._owed.add(partial(again, self.leader))
+            self._owed.add(partial(self._put_back, request, request.run_ids, str(error)))
             raise
 
     def _run_asked(self, request: RequestRow, asked: RunRequest) -> None:
-        begun = queries.run(self.db, request.run_ids[-1]) if request.run_ids else None
-        if begun and begun.status != "interrupted":  # by hand meanwhile
-            return self._finish(request, request.run_ids, None)
-        allowed = self.allowance()
-        way = Asked(
-            f"request:{request.author}", asked.trials, asked.tag, meta=asked.meta, wait_s=self.busy_wait_s
-        )
-        how = partial(go_on, begun) if begun else run_pair
-        with logs.bound(request=request.id):
-            done = self._run(Pair(asked.suite, asked.backend), way, how)
-        run_ids = [done.outcome.run_id] if done.outcome else request.run_ids
+        if self.stop.is_set():
+            return self._put_back(request, request.run_ids, None)
+        begun, allowed = self._begun(request), self.allowance()
+        if begun and begun.is_over:
+            return self._finish(request, [begun.id], None)
+        done = self._run_for(request, asked, begun)
+        run_ids = [run.id] if (run := self._begun(request)) else []
         if done.waits:
             self._waiting.add(request.id, allowed)
-            return writes.put_back_request(self.db, request.id, run_ids, str(done.problem), self.leader)
-        self._finish(request, run_ids, _unanswered(done))
+            return self._put_back(request, run_ids, str(done.problem))
+        problem = _unanswered(done)
+        if problem and self.stop.is_set():
+            return self._put_back(request, run_ids, None)
+        self._finish(request, run_ids, problem)
+
+    def _run_for(self, request: RequestRow, asked: RunRequest, begun: RunRow | None) -> Done:
+        meta = {**asked.meta, REQUEST: _name(request)}
+        way = Asked(_trigger(request), asked.trials, asked.tag, meta=meta, wait_s=self.busy_wait_s)
+        with logs.bound(request=request.id):
+            how = partial(go_on, begun) if begun else run_pair
+            return self._run(Pair(asked.suite, asked.backend), way, how)
+
+    def _begun(self, request: RequestRow) -> RunRow | None:
+        """The newest run that was made for a request so far: neither a collector that died nor a record that
+        refused may have come to noting it."""
+        suites, backends = ([str(request.payload.get(key))] for key in ("suite", "backend"))
+        asked_by, name = [_trigger(request)], _name(request)
+        found = queries.runs(
+            self.db, suites=suites, backends=backends, triggers=asked_by, text=name, limit=None
+        )
+        rows = [row for row in found if row.meta.get(REQUEST) == name]
+        rows += queries.runs(self.db, ids=request.run_ids, limit=None)
+        return max(rows, key=lambda row: row.id, default=None)
+
+    def _put_back(self, request: RequestRow, run_ids: Sequence[int], reason: str | None) -> None:
+        writes.put_back_request(self.db, request.id, run_ids, reason, self.leader)
 
     def _look_asked(self, request: RequestRow, row: RunRow) -> None:
         """One that a stop ends is for the next collector; of one that cannot be taken the alert tells."""
@@ -412,6 +445,15 @@ class Collector:
     def _failed(self, error: Exception) -> None:
         """A task of the worker raised: only the record can be why."""
         LOG.error("a task failed", exc_info=error)
+
+
+def _name(request: RequestRow) -> str:
+    """As the API calls it."""
+    return f"request-{request.id}"
+
+
+def _trigger(request: RequestRow) -> str:
+    return f"request:{request.author}"
 
 
 def _level(done: Done) -> str:

@@ -183,8 +183,15 @@ def _collector(db: Database) -> CheckResult:
 
 def _schedules(db: Database) -> Iterator[CheckResult]:
     """From what should have run, so that a dead collector is seen without a living one."""
-    missed = sorted(queries.missed(db, datetime.now(UTC)), key=lambda fire: fire.schedule)
-    advice = 'start memtrend collect, or a second one with --stand-by; catch_up = "once" makes up for one'
+    now = datetime.now(UTC)
+    missed = sorted(queries.missed(db, now), key=lambda fire: fire.schedule)
+    makes_up = 'catch_up = "once" makes up for one'
+    lives = health_words.is_alive(health_words.silence(queries.heartbeats(db), now))
+    advice = (
+        f"this is told until the schedule has run again; {makes_up}"
+        if lives
+        else f"start memtrend collect, or a second one with --stand-by; {makes_up}"
+    )
     for name, fires in groupby(missed, key=lambda fire: fire.schedule):
         *_, last = found = list(fires)
         count = f"{len(found)} fires, the last of" if len(found) > 1 else "the fire of"

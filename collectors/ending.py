@@ -53,7 +53,9 @@ def for_log(error: Exception) -> dict[str, Any]:
     if isinstance(error, SuiteError):
         places = [f"{problem.where}: {problem.rule}" for problem in error.problems]
         return {"event": "a suite cannot be loaded; memtrend lint says why", "places": places}
-    if _is_expected(error) and not isinstance(error, BackendError):
+    if isinstance(error, BackendError):
+        return {"event": f"ended by {type(error).__name__}; memtrend doctor says which backend and why"}
+    if _is_expected(error):
         return {"event": str(error)}
     return {"event": f"ended by {type(error).__name__}"}
 

@@ -6,6 +6,7 @@ moment, so a machine that slept, a collector that died and a clock that jumped a
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -24,14 +25,15 @@ from collectors.sampling import Sample
 from collectors.schedule import DAYS_AHEAD, next_fire, upcoming
 from collectors.waiting import Waiting
 from collectors.worker import Worker
-from store import logs, queries, writes
+from store import health_words, logs, queries, writes
 from store.cron import GRACE
 from store.database import Database
-from store.errors import DatabaseError
+from store.errors import DatabaseError, StoreError
 from store.queries import DueRow, RunRow
 from store.sections import ScheduleSection, time_of
 from store.settings import Settings
 
+LOG = logs.get("collector")
 Run = Callable[[Pair, Asked, How], Done]
 """Runs a pair and notes what went wrong."""
 HOW: Mapping[str, How] = {"run": run_pair, "calibration": calibrate, "proof": prove}
@@ -64,14 +66,14 @@ class Fires:
         self.settings, self.stopping, self.run = settings, stopping, run
         self._at_work: list[str] = []
         self._waiting = Waiting[DueRow](self.allowance)
-        self._owed = Owed()
+        self._owed = Owed(partial(writes.add_event, db, "error", health_words.COLLECTOR))
 
     def expect(self, now: datetime) -> None:
         """Write down what should fire in the next 40 days, by the schedules in force and no others."""
         schedules, until = self.settings().schedules, now + timedelta(days=DAYS_AHEAD)
         for name, section in schedules.items():
-            times = upcoming(section, now)
-            writes.write_expected(self.db, name, times, until, time_of(section.jitter), leader=self.leader)
+            times, jitter = upcoming(section, now), time_of(section.jitter)
+            writes.write_expected(self.db, name, times, until, jitter, since=now, leader=self.leader)
             self._record(name, next_fire(section, now), enabled=section.enabled)
         for known in queries.schedules(self.db):
             if known.name not in schedules:
@@ -105,9 +107,9 @@ class Fires:
         self.worker.put(partial(self._work, fire))
 
     def end(self) -> None:
-        """Leave what waits for the day's money to the next leader."""
-        with suppress(writes.Deposed):
-            for fire in self._waiting.all():
+        """Leave what waits for the day's money to the next leader, who takes back what cannot be written."""
+        for fire in self._waiting.all():
+            with suppress(StoreError):
                 writes.give_back(self.db, *fire[:2], self.leader)
 
     def _take(self, name: str, due: Sequence[DueRow], now: datetime, at_work: Mapping[str, str]) -> None:
@@ -130,6 +132,8 @@ class Fires:
     def _pass_over(self, fires: Sequence[DueRow], over: PassedOver) -> None:
         times = [fire.scheduled_for for fire in fires]
         writes.pass_over(self.db, fires[0].schedule, times, *over, self.leader)
+        level = logging.ERROR if over.state == "missed" else logging.WARNING
+        LOG.log(level, f"a fire was {over.state}", schedule=fires[0].schedule, reason=over.reason)
 
     # On the worker
 
@@ -165,11 +169,12 @@ class Fires:
         writes.finish_fire(self.db, *fire[:2], state, _summed_up(problems), self.leader)
 
     def _hold(self, fire: DueRow, ended: Sequence[Done], allowed: Allowance) -> None:
-        """The day's money is not enough for all of it: what is missing waits, and holds up no other."""
+        """The day's money is not enough for all of it: what is missing waits, and holds up no other. It waits
+        once that is written: refused, the fire is given back, and would hold up itself."""
         begun = any(done.outcome for done in ended)
         reason = next(f"{done.pair}: {done.problem}" for done in ended if done.waits)
-        self._waiting.add(fire._replace(begun=begun), allowed)
         writes.hold_fire(self.db, *fire[:2], reason, self.leader, begun=begun)
+        self._waiting.add(fire._replace(begun=begun), allowed)
 
     def _run_pairs(self, section: ScheduleSection, fire: DueRow) -> list[Done]:
         how = HOW[section.kind]
@@ -187,7 +192,7 @@ class Fires:
         """A run that has ended counts, and what a person cancelled stays so."""
         if begun is None:
             return self.run(pair, asked, how)
-        if begun.cancelled or begun.status not in ("interrupted", "running"):
+        if begun.is_over:
             return came_to(pair, RunOutcome(begun.id, begun.status, begun.reason))
         return self.run(pair, asked, how if begun.subset == queries.CALIBRATION else partial(go_on, begun))
 

@@ -53,10 +53,7 @@ def gate(
 
     of = settings()
     names = (only_one(suite, suite_names(of), "suite"), only_one(backend, backend_names(of), "backend"))
-    if baseline and against != "baseline":
-        raise Refused("--against and --baseline say the same: give one of them")
-    if renew and not baseline:
-        raise Refused("--renew is for a file: say which by --baseline")
+    _refuse_mixed(against, baseline, renew)
     asked = Asked(*names, against, baseline, margin, pairs(meta), renew)
     with database(of) as db:
         ended = _held(db, of, asked)
@@ -69,6 +66,13 @@ def gate(
     print_json(_document(ended, suspects)) if json else typer.echo("\n".join(_lines(ended)))
     say(f"memtrend show {ended.run_id} tells the cases, memtrend verdict {ended.run_id} the evidence")
     raise typer.Exit(_code(ended, strict))
+
+
+def _refuse_mixed(against: str, baseline: Path | None, renew: bool) -> None:
+    if baseline and against != "baseline":
+        raise Refused("--against and --baseline say the same: give one of them")
+    if renew and not baseline:
+        raise Refused("--renew is for a file: say which by --baseline")
 
 
 def _held(db: Database, of: Settings, asked: Asked) -> Ended | str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from collectors.arguments import NO_ANSWER, Refused
 from collectors.commands import Json, database, print_json, say, settings
 
 if TYPE_CHECKING:
@@ -27,8 +28,12 @@ def backup(
     """Copy the record while others go on writing to it; the copy is opened and checked. SQLite only:
     PostgreSQL has pg_dump."""
     from store import backup as files
+    from store.errors import NoRecord
 
-    made = files.backup(_url(), file, force=force, report=_progress())
+    try:
+        made = files.backup(_url(), file, force=force, report=_progress())
+    except NoRecord as error:
+        raise Refused(str(error), NO_ANSWER) from None
     if json:
         print_json({**made._asdict(), "path": str(made.path)})
     else:
@@ -63,7 +68,7 @@ def prune(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
     json: Json = False,
 ) -> None:
-    """Remove what is older than `[retention]` says, as the collector does once a day, and give back the
+    """Remove what is older than \\[retention] says, as the collector does once a day, and give back the
     space. Runs, verdicts, charts and whatever a baseline needs stay."""
     from store import retention
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from collectors import runner
 from collectors.arguments import BAD, NO_ANSWER
-from collectors.budget import OVERRUN, OverBudget
+from collectors.budget import OverBudget
 from collectors.calls import Stopped
 from collectors.configured import backend_names, plan, suite_names
 from collectors.lease import InstanceBusy
@@ -144,22 +144,7 @@ def run_todo(
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Done:
     """Run, and say what it came to: neither a backend in use nor a record that refuses ends more than this
-    run. `stop` is this run's alone."""
-    try:
-        return try_todo(todo, db, stop, wait_s=wait_s, on_progress=on_progress)
-    except Outdated as error:
-        return Done(todo.pair, None, redacted(str(error)))
-
-
-def try_todo(
-    todo: Todo,
-    db: Database,
-    stop: threading.Event,
-    *,
-    wait_s: float = 0.0,
-    on_progress: Callable[[Progress], None] = lambda progress: None,
-) -> Done:
-    """The same, but raises `Outdated`."""
+    run. `stop` is this run's alone. Raises `Outdated` for one to finish that cannot be finished any more."""
     try:
         outcome = _run_when_free(todo, db, stop, wait_s, on_progress)
     except Stopped:
@@ -173,8 +158,7 @@ def try_todo(
 
 def came_to(pair: Pair, outcome: RunOutcome) -> Done:
     """What is to be said of a run that has ended."""
-    waits = (outcome.reason or "").startswith(OVERRUN)
-    return Done(pair, outcome, _problem(outcome), waits, NO_ANSWER if waits else BAD)
+    return Done(pair, outcome, _problem(outcome), outcome.waits, NO_ANSWER if outcome.waits else BAD)
 
 
 def _run_when_free(

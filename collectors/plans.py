@@ -79,12 +79,14 @@ class Outdated(StoreError):
 
 class RunOutcome(NamedTuple):
     """How a run ended: whole, invalid (too many errors), void (the adapter is broken), interrupted. `verdict`
-    of a whole run of the whole suite, after the looks taken at once."""
+    of a whole run of the whole suite, after the looks taken at once; `waits`: it was interrupted for the
+    day's money alone."""
 
     run_id: int
     status: str
     reason: str | None = None
     verdict: Verdict | None = None
+    waits: bool = False
 
 
 def look_at(plan: RunPlan, run_id: int) -> RunPlan:

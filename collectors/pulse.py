@@ -64,21 +64,27 @@ class Pulse:
         return 0
 
     def _beat_on(self) -> None:
-        while not self._ended.wait(BEAT_S):
+        """What keeps beats from being written is told once: it may last for days."""
+        silent = False
+        while not self.lost and not self._ended.wait(BEAT_S):
             try:
                 self._beat()
             except StoreError as error:  # the next beat may succeed before the lease runs out
-                LOG.error("no heartbeat", reason=str(error))
-            if self.lost:
-                return
+                if not silent:
+                    LOG.error("no heartbeat", reason=str(error))
+                silent = True
+            else:
+                if silent and not self.lost:
+                    LOG.info("the heart beats again")
+                silent = False
 
     def _beat(self) -> None:
         if writes.renew_lease(self.db, NAME, self.token, TTL_S):
             writes.beat(self.db, NAME, os.getpid(), socket.gethostname())
             return
         self.lost = True
+        self.stop.set()  # first: the record may refuse the event
         writes.add_event(self.db, "error", NAME, f"{whoami()} stopped: another collector took over")
-        self.stop.set()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -6,7 +6,7 @@ import threading
 from dataclasses import replace
 
 from collectors.configured import plan, suite_names
-from collectors.pairs import Asked, Done, Pair, Todo, attempted, run_pair, try_todo
+from collectors.pairs import Asked, Done, Pair, Todo, attempted, run_pair, run_todo
 from collectors.plans import Outdated, RunPlan, look_at
 from collectors.sampling import Sample, sampled
 from collectors.scorers import SCORER_VERSION
@@ -23,7 +23,7 @@ def go_on(
 
     def attempt() -> Done:
         try:
-            return try_todo(resumed(settings, row), db, stop, wait_s=asked.wait_s)
+            return run_todo(resumed(settings, row), db, stop, wait_s=asked.wait_s)
         except Outdated:
             return run_pair(settings, db, pair, asked, stop)
 

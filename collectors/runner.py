@@ -76,6 +76,7 @@ class _Run:
 
     def __init__(self, arms: Sequence[Arm], on_progress: Report) -> None:
         self.own, self.arms, self.on_progress = arms[0], list(arms), on_progress
+        self._overrun: str | None = None
 
     def run(self, resume: int | None) -> RunOutcome:
         refuse_beyond(self.own.db, [arm.plan for arm in self.arms], resume)
@@ -173,7 +174,7 @@ class _Run:
                 raise
             self._leave(job.arm, "interrupted", job.arm.lease.reason)
         if why := overrun(self.own.db, self.own.plan, [arm.run_id for arm in self.arms]):
-            self.own.lease.reason = why
+            self._overrun = self.own.lease.reason = why
             self.own.lease.stop.set()
 
     def _leave(self, control: Arm, status: ClosedStatus, reason: str | None) -> None:
@@ -204,7 +205,8 @@ class _Run:
         reason = self.own.lease.reason or "stopped"
         for control in self.arms[1:]:
             self._leave(control, "interrupted", reason)
-        return self.own.end("interrupted", reason)
+        outcome = self.own.end("interrupted", reason)
+        return outcome._replace(waits=reason == self._overrun)  # and not cancelled since
 
     def _conclude(self, arm: Arm) -> RunOutcome:
         """With the look at it that is taken at once."""

@@ -15,8 +15,8 @@ from rich.progress import Progress as Bar
 from collectors.arguments import BAD, NO_ANSWER, USAGE
 from collectors.configured import plan
 from collectors.lease import release_those_of_the_dead
-from collectors.pairs import Done, Todo, run_todo, told
-from collectors.plans import Progress
+from collectors.pairs import Done, Todo, not_begun, run_todo, told
+from collectors.plans import Outdated, Progress
 from collectors.process import INTERRUPTED, Stop
 from collectors.resume import resumed
 from store import queries
@@ -96,12 +96,20 @@ def run_all(db: Database, todo: Sequence[Todo], stop: Stop) -> list[Done]:
         for one in todo:
             if stop.asked.is_set():
                 break
-            done = run_todo(one, db, stop.of_the_next_run(), on_progress=show)
+            done = _done(one, db, stop, show)
             if done.outcome is None and stop.asked.is_set():  # before it began, so there is nothing to tell
                 break
             ended.append(done)
             show.end(told(db, done))
     return ended
+
+
+def _done(one: Todo, db: Database, stop: Stop, show: Display) -> Done:
+    """What cannot be finished any more is told, and keeps nothing else from it."""
+    try:
+        return run_todo(one, db, stop.of_the_next_run(), on_progress=show)
+    except Outdated as error:
+        return not_begun(one.pair, error)
 
 
 def exit_code(ended: Sequence[Done], stop: Stop) -> int:

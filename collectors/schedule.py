@@ -21,6 +21,9 @@ from store.settings import SettingsError
 
 DAYS_AHEAD = 40
 """How far ahead fire times are written down: what reads them notices a collector that died for a month."""
+MOST_AHEAD = 5000
+"""Of a schedule of every minute that is three days and a half. Rows for all 40 days would be most of a record
+and tell no more of a collector that died."""
 EPOCH, END = datetime(1970, 1, 1, tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 LONGEST_GAP = timedelta(hours=3)
 """More than any zone puts its clocks on at once: so far back a time may lie that comes only now."""
@@ -55,12 +58,12 @@ def check_schedules(schedules: Mapping[str, ScheduleSection]) -> None:
 
 
 def upcoming(section: ScheduleSection, now: datetime, days: int = DAYS_AHEAD) -> list[datetime]:
-    """Every fire time after `now` and up to `days` days later, in UTC, ascending; none of a disabled
-    schedule."""
+    """Every fire time after `now` and up to `days` days later, in UTC, ascending, the first `MOST_AHEAD` of
+    them; none of a disabled schedule."""
     if not section.enabled:
         return []
     until = now + timedelta(days=days)
-    return list(takewhile(lambda time: time <= until, _fire_times(section, now)))
+    return list(islice(takewhile(lambda time: time <= until, _fire_times(section, now)), MOST_AHEAD))
 
 
 def next_fire(section: ScheduleSection, now: datetime) -> datetime | None:

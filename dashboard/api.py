@@ -20,10 +20,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from dashboard import addresses
+from dashboard import addresses, configuration
 from dashboard.bodies import B, MarkBody, RunBody, Wrong, read_body, read_key
 from dashboard.limiter import RateLimit
-from dashboard.machines import Resource, database, settings, unknown_parameter, wrong
+from dashboard.machines import Resource, database, unknown_parameter, wrong
 from store import queries, shapes, writes
 from store.queries import Answer, RunFilter
 from store.records import RequestRow
@@ -147,7 +147,7 @@ async def _written(request: Request, kind: type[B], write: Callable[[B, str], Re
 
 def _refusal(request: Request) -> Response | None:
     """Who brings the token has a limit of its own: nobody without it can use that up."""
-    token = settings().api.token
+    token = configuration.settings().api.token
     if token is None:
         told = "no token is configured, so nothing is taken; set api.token_file, or MEMTREND_API__TOKEN"
         return JSONResponse({"error": told}, 403)

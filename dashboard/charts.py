@@ -145,7 +145,10 @@ def panel(lines: Sequence[Line], metric: str, window: Window, marks: Sequence[Ti
     axis = axes.axis(metric, shown_values(lines, metric))
     add_axis(figure, 1, (0.0, 1.0), axis._replace(**_every_other(axis)), window.theme)
     for line in lines:
-        add_line(figure, line._replace(bold=False), metric, window, 1)
+        few = len(line.points) <= FEW
+        add_line(
+            figure, line._replace(bold=False), metric, window, 1, mode="lines+markers" if few else "lines"
+        )
         _add_end_marker(figure, line, metric, window)
     if marks:
         figure.add_trace(mark_lines(marks, _times(lines), axis, window))
@@ -245,14 +248,18 @@ def _times(lines: Sequence[Line]) -> list[datetime]:
     return sorted({point.started_at for line in lines for point in line.points})
 
 
-def add_line(figure: go.Figure, line: Line, metric: str, window: Window, number: int) -> None:
+def add_line(
+    figure: go.Figure, line: Line, metric: str, window: Window, number: int, mode: str = "lines+markers"
+) -> None:
+    """A point without a marker answers the pointer, but no click; a browser draws each marker by itself, so
+    that of many it takes seconds."""
     if not line.points:
         return
     pieces = [line.points[piece] for piece in axes.segments([point.started_at for point in line.points])]
     if line.band:
         figure.add_trace(_band(pieces, line, metric, window, number))
         figure.add_trace(_bars(pieces, line, metric, window, number))
-    figure.add_trace(_curve(pieces, line, metric, window, number))
+    figure.add_trace(_curve(pieces, line, metric, window, number, mode))
 
 
 def _band(
@@ -287,7 +294,7 @@ def _bars(
 
 
 def _curve(
-    pieces: list[Sequence[TrendPoint]], line: Line, metric: str, window: Window, number: int
+    pieces: list[Sequence[TrendPoint]], line: Line, metric: str, window: Window, number: int, mode: str
 ) -> go.Scatter:
     x: list[str | None] = []
     y: list[float | None] = []
@@ -299,7 +306,7 @@ def _curve(
     seen = int(line.bold or len(line.points) <= FEW)
     return go.Scatter(
         x=x, y=y, customdata=np.array(data, dtype=object),  # of lists plotly copies every number by itself
-        yaxis=f"y{number}", name=safe(line.name), mode="lines+markers",
+        yaxis=f"y{number}", name=safe(line.name), mode=mode,
         line={"color": line.style.colour, "width": 1.8 if line.bold else 1.2, "dash": _dash(line)},
         marker={"size": 6, "color": line.style.colour, "opacity": seen, "symbol": line.style.marker},
         # a click would fade every other marker

@@ -7,11 +7,10 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import streamlit as st
 
-from dashboard import addresses
+from dashboard import addresses, configuration
 from store import queries
 from store.database import Database, open_database
 from store.errors import RecordGone, RecordReplaced
-from store.settings import Settings, load_settings
 
 Args = ParamSpec("Args")
 Answer = TypeVar("Answer")
@@ -19,21 +18,16 @@ Answer = TypeVar("Answer")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
-@st.cache_resource(show_spinner=False)
-def settings() -> Settings:
-    """What is configured. Raises `SettingsError`."""
-    return load_settings()
-
-
 @st.cache_resource(show_spinner=False, on_release=Database.close)
 def database() -> Database:
-    """The record, made or upgraded where needed. Raises `DatabaseError`; the next page view tries again."""
-    return open_database(settings().database.url.get_secret_value())
+    """The record, made or upgraded where needed. Raises `DatabaseError`, and `SettingsError` where no
+    configuration could be read yet; the next page view tries again."""
+    return open_database(configuration.settings().database.url.get_secret_value())
 
 
 def forget() -> None:
     """Read configuration and record anew with the next page view."""
-    settings.clear()
+    configuration.refresh()
     database.clear()
     _version.clear()  # what is kept of one record is no answer about another
     _cached.clear()
@@ -88,5 +82,5 @@ def asked_run() -> queries.RunRow | None:
 def may_write() -> bool:
     """Whether this page may ask for runs. Anyone who reaches it can press its buttons, so only while nobody
     but this machine reaches it, unless the configuration says otherwise."""
-    allowed = settings().dashboard.writes
+    allowed = configuration.settings().dashboard.writes
     return st.get_option("server.address") in LOOPBACK if allowed is None else allowed

@@ -15,7 +15,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dashboard import data, machines
+from dashboard import configuration, data
 from store.settings import SettingsError
 
 
@@ -58,6 +58,6 @@ class KnownHosts:
 def _names() -> Collection[str]:
     """Without a configuration that can be read there are none, and the pages say so."""
     try:
-        return machines.settings().dashboard.hosts
+        return configuration.settings().dashboard.hosts
     except SettingsError:
         return ()

@@ -3,7 +3,6 @@ went wrong."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -12,50 +11,16 @@ from starlette.endpoints import HTTPEndpoint
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from dashboard import configuration
 from store import health_words, queries
 from store.database import Database, open_database
 from store.errors import RecordReplaced
-from store.settings import Settings, SettingsError, load_settings
-
-FRESH_S = 1.0
-"""How old what was read of the configuration may be, so that a token that is exchanged counts at once."""
-
-
-class _Fresh:
-    """The configuration, read anew when it is no longer fresh."""
-
-    def __init__(self) -> None:
-        self.forget()
-
-    def forget(self) -> None:
-        self._kept: Settings | None = None
-        self._until = 0.0
-
-    def settings(self) -> Settings:
-        now = time.monotonic()
-        if self._kept is None or now >= self._until:
-            self._until = now + FRESH_S
-            try:
-                self._kept = load_settings()
-            except SettingsError:
-                if self._kept is None:
-                    raise
-        return self._kept
-
-
-_fresh = _Fresh()
-
-
-def settings() -> Settings:
-    """What is configured. While that is broken, the former stays in force; raises `SettingsError` where there
-    is none."""
-    return _fresh.settings()
 
 
 @lru_cache(maxsize=1)
 def database() -> Database:
     """The server's own: routes run outside Streamlit's caches. A failure is not kept."""
-    return open_database(settings().database.url.get_secret_value())
+    return open_database(configuration.settings().database.url.get_secret_value())
 
 
 def forget() -> None:
@@ -63,7 +28,7 @@ def forget() -> None:
     if database.cache_info().currsize:
         database().close()
     database.cache_clear()
-    _fresh.forget()
+    configuration.refresh()
 
 
 def let_go(error: Exception) -> None:

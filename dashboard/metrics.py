@@ -10,6 +10,7 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
+from dashboard import configuration
 from dashboard.machines import Resource, database, heartbeat_age
 from store import queries
 from store.database import Database
@@ -43,7 +44,7 @@ class Metrics(Resource):
 def gauges(db: Database, now: datetime) -> list[Gauge]:
     """All figures as they stand `now`."""
     standings = queries.standings(db)
-    return [*_of_runs(standings, now), _queue(db, standings), *_of_collector(db, now)]
+    return [*_of_runs(standings, now), _queue(db, standings), *_of_collector(db, now), _configuration(db)]
 
 
 def _age(run: RunRow | None, now: datetime) -> float | None:
@@ -125,6 +126,12 @@ def _of_collector(db: Database, now: datetime) -> Iterator[Gauge]:
         "",
         [Sample({"schedule": row.name}, missed[row.name]) for row in queries.schedules(db) if row.enabled],
     )
+
+
+def _configuration(db: Database) -> Gauge:
+    broken = bool(configuration.refused(db))
+    meaning = "1 while a changed configuration is broken, so that the former stays in force; else 0."
+    return Gauge("memtrend_configuration_broken", meaning, "", [Sample({}, float(broken))])
 
 
 # The format -----------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from dashboard import data, palette
 from dashboard.palette import Style, Theme
 from store import health_words, queries, words, writes
 from store.errors import StoreError
+from store.settings import SettingsError
 
 _ICONS = {
     "invalid": ":material/sensors_off:",
@@ -172,7 +173,8 @@ def card(label: str, value: str, *notes: str) -> None:
 def broken(error: Exception) -> None:
     """The record or the configuration cannot be read: what is wrong, and what to do."""
     data.let_go(error)
-    title("memtrend cannot read its record", None)
+    what = "configuration" if isinstance(error, SettingsError) else "record"
+    title(f"memtrend cannot read its {what}", None)
     with st.container(border=True, width=720):
         st.badge(
             "Nothing is shown rather than something wrong", icon=":material/sensors_off:", color="violet"
@@ -228,11 +230,12 @@ def cancel(run_id: int) -> None:
 
 def collector() -> None:
     """Whether someone is there to run what is scheduled or asked for."""
-    age = heartbeat_age()
+    age, clock = heartbeat_age(), now()
+    seen = words.ago(clock - timedelta(seconds=age), clock) if age is not None else ""
     if health_words.is_alive(age):
-        st.markdown(f":material/favorite: Collector alive, {words.duration(age)} ago", width="content")
+        st.markdown(f":material/favorite: Collector alive, {seen}", width="content")
     else:
-        since = f"last seen {words.duration(age)} ago" if age is not None else "never seen"
+        since = f"last seen {seen}" if seen else "never seen"
         st.markdown(
             f":material/heart_broken: :violet[No collector is running] ({since}): `memtrend collect`",
             width="content",

@@ -1,6 +1,6 @@
 """The web server: the pages, and beside them what machines ask for.
 
-/healthz   whether the record can be read; with ?collector=required also whether the collector lives
+/healthz   whether the record can be read; on request also whether collector and configuration are well
 /metrics   the figures, for Prometheus
 /api       runs, requests for runs, and marks: see `dashboard/api.py`
 """
@@ -12,7 +12,8 @@ import gc
 import signal
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dashboard import loggers  # noqa: F401  first, for what it does to Streamlit's
+from dashboard import configuration, loggers  # noqa: F401  first, for what loggers does to Streamlit's
 from dashboard.api import Marks, Run, Runs, Unknown
 from dashboard.healthz import Health
 from dashboard.hosts import KnownHosts
@@ -32,7 +33,7 @@ from dashboard.metrics import Metrics
 from store import logs
 from store.errors import StoreError
 from store.sections import LogSection
-from store.settings import SettingsError, load_settings
+from store.settings import SettingsError
 
 HERE = Path(__file__).parent
 SELDOM = 50_000
@@ -46,8 +47,22 @@ def _logged(request: Request, error: Exception) -> Response:
     return broken(request, error)
 
 
+@asynccontextmanager
+async def _life(_: st.App) -> AsyncIterator[None]:
+    """From listening to the end, in the log as the collector's is."""
+    LOG.info("the dashboard listens", url=_url())
+    yield
+    LOG.info("the dashboard ends")
+
+
+def _url() -> str:
+    host = st.get_option("server.address") or ""
+    return f"http://{f'[{host}]' if ':' in host else host}:{st.get_option('server.port')}"
+
+
 app = st.App(
     HERE / "app.py",
+    lifespan=_life,
     routes=[
         Route("/healthz", Health),
         Route("/metrics", Metrics),
@@ -90,9 +105,10 @@ def main(host: str = "127.0.0.1", port: int = 8501) -> None:
 
 
 def _log_section() -> LogSection:
-    """A broken configuration keeps no page from saying so."""
+    """What is read here is what pages go by when the file breaks before one of them was opened. A file that
+    is broken already keeps no page from saying so."""
     try:
-        return load_settings().log
+        return configuration.settings().log
     except SettingsError:
         return LogSection()
 

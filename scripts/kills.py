@@ -20,7 +20,7 @@ from typing import NamedTuple
 import psutil
 
 from scripts.kills_audit import InFlight, Record, left_on_disk, problems, unsettled
-from scripts.kills_world import World, free_port, left_behind
+from scripts.kills_world import APART, World, free_port, left_behind
 
 KINDS = ("up", "collector", "worker", "dashboard")
 GONE_S = 20.0
@@ -84,9 +84,9 @@ def _wait_for_a_moment(world: World, record: Record, dice: random.Random) -> Non
 def _kill(world: World, record: Record, number: int, what: str, dice: random.Random, started: float) -> Kill:
     victim = world.until(lambda: world.leader() if what == "leader" else world.find(what), f"a {what} lives")
     if what == "worker":  # it lives no longer than its run
-        world.workers += 1
         world.wait(dice.uniform(0.0, 0.8))
-        victim = world.until(lambda: world.find(what), "a worker lives")
+        victim = world.until(lambda: _of_a_run(world, record), "a worker lives")
+    world.ask()
     stored, in_flight, theirs = record.stored(), record.in_flight(), _theirs(world, victim, what)
     at = time.monotonic()
     victim.kill()
@@ -97,6 +97,15 @@ def _kill(world: World, record: Record, number: int, what: str, dice: random.Ran
     back = time.monotonic() - at
     wrong = [*problems(record, stored, world.workers), *(f"outlived its parent: {one}" for one in late)]
     return Kill(number, at - started, what, in_flight, back, gone, wrong)
+
+
+def _of_a_run(world: World, record: Record) -> psutil.Process | None:
+    """A worker, which counts as one of the run under way on its backend."""
+    runs = [run.run_id for run in record.in_flight() if run.backend == APART]
+    victim = world.find("worker") if runs else None
+    if victim:
+        world.workers.update(runs)
+    return victim
 
 
 def _theirs(world: World, victim: psutil.Process, what: str) -> list[psutil.Process]:
@@ -132,10 +141,11 @@ def _ended(world: World, record: Record) -> Iterator[str]:
 
 
 def _waiting(record: Record) -> bool:
-    """Whether a fire, or a first run, is to come or at work."""
+    """Whether a fire, a request or a first run is to come or at work."""
     query = "SELECT 1 FROM fire WHERE state = 'claimed' OR state = 'expected' AND due <= datetime('now')"
+    asked = "SELECT 1 FROM request WHERE state IN ('queued', 'claimed')"
     first = "SELECT 1 FROM run WHERE trigger = 'first' AND status IN ('running', 'interrupted')"
-    return bool(record.rows(query) or record.rows(first))
+    return any(map(record.rows, (query, asked, first)))
 
 
 # Told
@@ -157,6 +167,7 @@ def _sum_up(found: Found) -> None:
     print("runs in flight at a kill:", {status: ended.count(status) for status in sorted(set(ended))})
     print("runs:", found.record.count("run", "status"))
     print("fires:", found.record.count("fire"))
+    print("requests:", found.record.count("request"))
     for line in found.wrong or ["nothing lost, nothing twice, nothing left"]:
         print(line)
 

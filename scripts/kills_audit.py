@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -22,20 +23,25 @@ STORED = {
 }
 """What stays once it is there."""
 TWICE = {
-    "run of one fire": "SELECT trigger, meta, backend_id FROM run WHERE trigger LIKE 'schedule:%'"
-    " GROUP BY 1, 2, 3 HAVING count(*) > 1",
-    "scenario": "SELECT run_id, scenario, trial FROM scenario_result GROUP BY 1, 2, 3 HAVING count(*) > 1",
-    "case": "SELECT run_id, case_id, trial FROM case_result GROUP BY 1, 2, 3 HAVING count(*) > 1",
-    "fire": "SELECT schedule, scheduled_for FROM fire GROUP BY 1, 2 HAVING count(*) > 1",
-    "run in two fires": "SELECT value FROM fire, json_each(run_ids) GROUP BY 1 HAVING count(*) > 1",
+    "run of one fire": "SELECT trigger, json_extract(meta, '$.scheduled_for'), suite_id, backend_id FROM run"
+    " WHERE trigger LIKE 'schedule:%' GROUP BY 1, 2, 3, 4 HAVING count(*) > 1",
+    "run of one request": "SELECT json_extract(meta, '$.request') FROM run WHERE trigger LIKE 'request:%'"
+    " GROUP BY 1 HAVING count(*) > 1",
+    "run of two": "SELECT value FROM (SELECT run_ids FROM fire UNION ALL SELECT run_ids FROM request),"
+    " json_each(run_ids) GROUP BY 1 HAVING count(*) > 1",
 }
+"""What no constraint of the record forbids."""
+NAMED = "SELECT run_id, trial, name FROM case_result JOIN 'case' AS asked ON asked.id = case_id"
+"""The results of cases. Each case of the suite is a scenario, which has its name."""
 WRONG = {
     "a whole run lacks cases or has too many": "SELECT id, cases_total FROM run WHERE status = 'whole' AND"
     " cases_total != (SELECT count(*) FROM case_result WHERE run_id = run.id)",
     "a run counts other cases than it has": "SELECT id, cases_done FROM run WHERE"
     " cases_done != (SELECT count(*) FROM case_result WHERE run_id = run.id)",
-    "a case lies in no scenario": "SELECT run_id, case_id FROM case_result AS c WHERE"
-    " NOT EXISTS (SELECT 1 FROM scenario_result AS s WHERE s.run_id = c.run_id)",
+    "a case lies in no scenario": f"SELECT run_id, name FROM ({NAMED}) AS c WHERE NOT EXISTS (SELECT 1 FROM"
+    " scenario_result AS s WHERE s.run_id = c.run_id AND s.trial = c.trial AND s.scenario = c.name)",
+    "a scenario has no case": "SELECT run_id, scenario FROM scenario_result AS s WHERE NOT EXISTS (SELECT 1"
+    f" FROM ({NAMED}) AS c WHERE c.run_id = s.run_id AND c.trial = s.trial AND c.name = s.scenario)",
     "a fire is done and a run of it is not whole": "SELECT schedule, scheduled_for FROM fire,"
     " json_each(run_ids) JOIN run ON run.id = value WHERE fire.state = 'done' AND run.status != 'whole'",
     "a fire is done and has no run": "SELECT schedule, scheduled_for FROM fire WHERE state = 'done' AND"
@@ -50,7 +56,10 @@ UNSETTLED = {
     " due <= datetime('now') AND state IN ('expected', 'claimed')",
     "a run says that it is running": "SELECT id FROM run WHERE status = 'running'",
     "a lease is held": "SELECT name, owner FROM lease WHERE expires > unixepoch('now')",
-    "a request waits": "SELECT id FROM request WHERE state IN ('queued', 'claimed')",
+    "a request has not ended with one whole run": "SELECT id, state, error FROM request WHERE"
+    " state != 'done' OR (SELECT count(*) FROM json_each(run_ids) JOIN run ON run.id = value AND"
+    " run.status = 'whole' AND json_extract(meta, '$.request') = 'request-' || request.id) != 1"
+    " OR json_array_length(run_ids) != 1",
     "a whole run of a fire is not told by it": "SELECT id FROM run WHERE trigger LIKE 'schedule:%' AND"
     " status = 'whole' AND id NOT IN (SELECT value FROM fire, json_each(run_ids))",
 }
@@ -95,12 +104,12 @@ class Record:
         return dict(self.rows(f"SELECT {column}, count(*) FROM {table} GROUP BY 1"))  # type: ignore[arg-type]
 
 
-def problems(record: Record, before: dict[str, set[tuple[Any, ...]]], workers: int) -> Iterator[str]:
-    """What is wrong at any moment. `before`: what was stored at an earlier one; `workers`: how many were
-    killed so far, each of which may have taken the answer along that it was about to give."""
-    errors = record.rows("SELECT run_id, case_id FROM case_result WHERE status = 'error'")
-    if len(errors) > workers:
-        yield f"errors: {_some(errors)}"
+def problems(record: Record, before: dict[str, set[tuple[Any, ...]]], workers: Counter[int]) -> Iterator[str]:
+    """What is wrong at any moment. `before`: what was stored at an earlier one; `workers`: of which run how
+    many were killed so far, each of which may have taken the answer along that it was about to give."""
+    errors = record.rows("SELECT run_id, count(*) FROM case_result WHERE status = 'error' GROUP BY 1")
+    if beyond := [(run_id, n) for run_id, n in errors if n > workers[run_id]]:
+        yield f"errors by run: {_some(beyond)}"
     after = record.stored()
     for what, rows in before.items():
         if lost := rows - after[what]:

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -25,6 +26,7 @@ from collectors.configured import configured, load_suite, register_all
 from collectors.record import suite_record
 from collectors.scorers import SCORER_VERSION
 from collectors.suite import SHIPPED
+from scripts.waiting import until
 from store import models as m
 from store import queries, writes
 from store.database import Database, open_database
@@ -33,7 +35,9 @@ from store.records import NewRun
 T = TypeVar("T")
 
 ROOT = Path(__file__).parent.parent
-BACKENDS = ("kept", "apart", "slow")
+APART = "apart"
+"""The backend whose runs have a worker."""
+BACKENDS = ("kept", APART, "slow")
 """Of each there is a schedule of its name."""
 CONFIG = """
 [database]
@@ -120,8 +124,8 @@ class Service:
 
 
 class World:
-    """The folder, its services, and its fires, which come as long as `firing`. `workers`: how many of them
-    were killed."""
+    """The folder, its services, and its fires, which come as long as `firing`. `workers`: of which run how
+    many were killed."""
 
     def __init__(self, home: Path, *commands: tuple[str, ...]) -> None:
         self.home, self.firing = home, True
@@ -129,7 +133,7 @@ class World:
         self.db = opened(home)
         pretend_first_runs(self.db, home)
         self._next = datetime.now(UTC).replace(second=0, microsecond=0) - timedelta(days=20)
-        self._turn, self._fired, self.workers = 0, time.monotonic(), 0
+        self._turn, self._fired, self.workers = 0, time.monotonic(), Counter[int]()
         self.services = [Service(home, *command) for command in commands]
 
     def __enter__(self) -> World:
@@ -167,6 +171,10 @@ class World:
         with self.db.write() as connection:
             connection.execute(m.fire.insert(), [row])
 
+    def ask(self) -> None:
+        """For a run, as a person does."""
+        writes.add_request(self.db, "run", {"suite": "mine", "backend": BACKENDS[0]}, "kills")
+
     def wait(self, seconds: float) -> None:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -174,14 +182,7 @@ class World:
             time.sleep(0.02)
 
     def until(self, condition: Callable[[], T], what: str) -> T:
-        end = time.monotonic() + WAIT_S
-        while time.monotonic() < end:
-            if found := condition():
-                return found
-            self.tend()
-            time.sleep(0.02)
-        said = (self.home / "said.txt").read_text()[-2000:]
-        raise TimeoutError(f"not within {WAIT_S:.0f} s: {what}\n{said}")
+        return until(condition, what, WAIT_S, self.tend, (self.home / "said.txt").read_text)
 
     def find(self, what: str) -> psutil.Process | None:
         """The process to kill: `up`, `collector`, `dashboard`, or the `worker` of a run under way."""

@@ -18,37 +18,31 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Thread
-from typing import NamedTuple
 
 import sqlalchemy as sa
 import time_machine
 
-from collectors import collector, doctor
-from collectors.configured import configured
-from collectors.pairs import scheduled_pairs
-from collectors.schedule import upcoming
+from collectors import collector
+from scripts.month_account import AWAY, DAY, FLAT_MB, Month, Sample, account, warm_up
+from scripts.waiting import until
 from store import models as m
 from store import queries
 from store.database import Database, open_database
-from store.settings import CONFIG_VARIABLE, Settings
+from store.settings import CONFIG_VARIABLE
 
 SET_BACK = datetime(2026, 10, 25, 1, tzinfo=UTC)
 """When Berlin's clocks show 02:30 for the second time, half an hour later."""
 
-STEP, SECOND, DAY = timedelta(minutes=4), timedelta(seconds=1), timedelta(days=1)
+STEP, SECOND = timedelta(minutes=4), timedelta(seconds=1)
 """A step is shorter than the grace in which a fire is on time: so time passes while a run goes on."""
 
 WAIT_S = 300.0
 POLL_S = 0.02
-FLAT_MB = 12.0
-"""By so much the collector may grow after a third of its days. Of thirty, a leak of 50 kB a run would be 13 MB in 20 days."""
-
 CONFIG = """
 [database]
 url = "sqlite:///record.db"
@@ -152,32 +146,6 @@ class Slow(Shelf):
         return super().search(query, k)
 '''
 
-AWAY = {1: timedelta(hours=9), 2: timedelta(hours=26)}
-"""On which days the collector is stopped at one in the morning, and for how long. From then on it is one
-process whose memory is looked at."""
-
-
-class Sample(NamedTuple):
-    """After so many days: what the collector holds, and how large the record is, in MB."""
-
-    day: int
-    memory: float
-    record: float
-
-
-class Month(NamedTuple):
-    """`expected`: schedule -> how many fires it should have had; `states`: schedule -> state -> fires."""
-
-    days: int
-    expected: dict[str, int]
-    states: dict[str, Counter[str]]
-    missed: list[queries.FireRow]
-    runs: int
-    samples: list[Sample]
-    seconds: float
-    problems: list[str]
-
-
 # The collector's side ------------------------------------------------------------------------------------
 
 
@@ -262,13 +230,12 @@ class World:
         return (self.folder / "waiting").exists()
 
     def _until(self, condition: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + WAIT_S
-        while not condition():
-            died = self.process is None or self.process.poll() is not None
-            if died or time.monotonic() > deadline:
-                said = (self.folder / "said.txt").read_text()[-2000:]
-                raise RuntimeError(f"at {self.now:%Y-%m-%d %H:%M} not within {WAIT_S:.0f} s: {what}\n{said}")
-            time.sleep(POLL_S)
+        at = f"{self.now:%Y-%m-%d %H:%M}: {what}"
+        until(condition, at, WAIT_S, self._tend, (self.folder / "said.txt").read_text)
+
+    def _tend(self) -> None:
+        if self.process is None or self.process.poll() is not None:
+            raise RuntimeError(f"the collector ended: {(self.folder / 'said.txt').read_text()[-2000:]}")
 
     def sample(self, day: int) -> Sample:
         assert self.process is not None
@@ -320,7 +287,7 @@ def spend(folder: Path, days: int) -> Month:
         world.go_on(start + days * DAY)
         world.end()
         with _at(world):
-            return _account(world, start, days, samples, time.monotonic() - began)
+            return account(world.db, world.now, start, days, samples, time.monotonic() - began)
 
 
 def _days(world: World, start: datetime, days: int) -> Iterator[Sample]:
@@ -348,95 +315,6 @@ def _at(world: World) -> Iterator[None]:
             yield
         finally:
             os.chdir(before)
-
-
-# The account ----------------------------------------------------------------------------------------------
-
-
-def _account(world: World, start: datetime, days: int, samples: list[Sample], seconds: float) -> Month:
-    settings, end = configured(), start + days * DAY
-    expected = {
-        name: [at for at in upcoming(section, start, days) if at < end - timedelta(hours=1)]
-        for name, section in settings.schedules.items()
-    }
-    fires = [fire for fire in queries.schedule_calendar(world.db, start, end) if fire.scheduled_for <= end]
-    runs = queries.runs(world.db, limit=None)
-    missed = queries.missed(world.db, world.now)
-    problems = [
-        *_unexpected(expected, fires),
-        *(problem for fire in fires for problem in _unaccounted(settings, fire, runs)),
-        *_unlinked(fires, runs),
-        *_disagreements(fires, missed),
-        *growth(samples, days),
-    ]
-    states = {name: Counter(fire.state for fire in fires if fire.schedule == name) for name in expected}
-    count = {name: len(times) for name, times in expected.items()}
-    return Month(days, count, states, missed, len(runs), samples, seconds, problems)
-
-
-def _unexpected(expected: dict[str, list[datetime]], fires: Sequence[queries.FireRow]) -> Iterator[str]:
-    for name, times in expected.items():
-        found = Counter(fire.scheduled_for for fire in fires if fire.schedule == name)
-        yield from (f"{name}: no row for {at:%m-%d %H:%M}" for at in times if at not in found)
-        yield from (f"{name}: {n} rows for {at:%m-%d %H:%M}" for at, n in found.items() if n > 1)
-        late = set(found) - set(times)
-        yield from (f"{name}: nobody expected {at:%m-%d %H:%M}" for at in late if times and at <= max(times))
-
-
-def _unaccounted(settings: Settings, fire: queries.FireRow, runs: Sequence[queries.RunRow]) -> Iterator[str]:
-    told = f"{fire.schedule} of {fire.scheduled_for:%m-%d %H:%M}"
-    own = {run.id: run for run in runs if run.id in fire.run_ids}
-    pairs = len(scheduled_pairs(settings, settings.schedules[fire.schedule]))
-    statuses = [run.status for run in own.values()]
-    match fire.state:
-        case "done" | "late" if len(own) != pairs or set(statuses) != {"whole"}:
-            yield f"{told} is {fire.state}, with runs that are {statuses}"
-        case "invalid" if not fire.reason or len(own) != pairs:
-            yield f"{told} is invalid for {fire.reason}, with runs that are {statuses}"
-        case "skipped" | "missed" if own or not fire.reason:
-            yield f"{told} is {fire.state} for {fire.reason}, with runs that are {statuses}"
-        case "due":
-            yield f"{told} is not accounted for"
-
-
-def _unlinked(fires: Sequence[queries.FireRow], runs: Sequence[queries.RunRow]) -> Iterator[str]:
-    """Each run is of one fire, of that which it names itself; but for looks at one of these runs again."""
-    of = {run_id: fire for fire in fires for run_id in fire.run_ids}
-    if sum(len(fire.run_ids) for fire in fires) != len(of):
-        yield "a run stands with two fires"
-    for run in runs:
-        if run.subset == queries.CONFIRM and queries.looked_at(run.trigger) in of:
-            continue
-        fire = of.get(run.id)
-        at = fire and f"{fire.scheduled_for:%Y-%m-%dT%H:%MZ}"
-        if fire is None or (f"schedule:{fire.schedule}", at) != (run.trigger, run.meta["scheduled_for"]):
-            yield f"run {run.id} of {run.trigger}, {run.meta}, stands with {fire}"
-
-
-def _disagreements(fires: Sequence[queries.FireRow], missed: Sequence[queries.FireRow]) -> Iterator[str]:
-    """What is missed and not made up for: by the calendar, by the question of that name, and by doctor."""
-    ran = {fire.schedule: fire.scheduled_for for fire in fires if fire.started_at}
-    never = datetime.min.replace(tzinfo=UTC)
-    since = [fire for fire in fires if fire.scheduled_for > ran.get(fire.schedule, never)]
-    own = {(fire.schedule, fire.scheduled_for) for fire in since if fire.state == "missed"}
-    if own != (asked := {(fire.schedule, fire.scheduled_for) for fire in missed}):
-        yield f"missed are {own}, and queries.missed says {asked}"
-    bad = {check.name for check in doctor.check_all() if check.name.startswith("schedule ") and not check.ok}
-    if bad != (named := {f"schedule {name}" for name, _ in own}):
-        yield f"missed are {named}, and doctor says {bad}"
-
-
-def growth(samples: Sequence[Sample], days: int) -> Iterator[str]:
-    """Whether the collector went on growing once it was warm."""
-    settled = [sample.memory for sample in samples if sample.day >= warm_up(days)]
-    if settled and (grown := settled[-1] - settled[0]) > FLAT_MB:
-        yield f"memory is not flat: {grown:.1f} MB more after day {warm_up(days)}, {FLAT_MB:.0f} are allowed"
-
-
-def warm_up(days: int) -> int:
-    """The day from whose end on memory counts: after a third of them all is loaded that is used. Not before
-    the last of `AWAY`, since a new process begins there."""
-    return max(days // 3, *AWAY)
 
 
 def _print(month: Month) -> None:

@@ -20,7 +20,7 @@ from store.database import REVISIONS, Database
 from store.dialects import dialect_of
 from store.dialects.base import BUSY_SECONDS
 from store.dialects.sqlite import error_code, reason
-from store.errors import DatabaseError
+from store.errors import DatabaseError, NoRecord
 from store.queries.operation import leases
 
 PAGES = 4096
@@ -61,10 +61,12 @@ def file_of(url: URL) -> Path:
 
 def backup(url: URL, target: Path, *, force: bool = False, report: Report = lambda done, of: None) -> Copied:
     """Copy the record as it is at this moment, while others go on writing to it. The copy appears when it is
-    complete, has been opened and found whole. Raises `DatabaseError`; then `target` is as it was."""
+    complete, has been opened and found whole. Raises `DatabaseError`, `NoRecord` where there is none to copy;
+    then `target` is as it was, and no record was made."""
     source = file_of(url)
     if not source.is_file():
-        raise DatabaseError(f"{source}: there is no record yet, so there is nothing to copy")
+        told = f"no record at {source.absolute()}: name its memtrend.toml with memtrend --config FILE"
+        raise NoRecord(told)
     if target.exists() and (not force or target.samefile(source)):
         way_out = "name another file" if target.samefile(source) else "name another file, or give --force"
         raise DatabaseError(f"{target} is there already; {way_out}")

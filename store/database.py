@@ -14,12 +14,20 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import (
+    DataError,
+    DBAPIError,
+    IntegrityError,
+    NotSupportedError,
+    ProgrammingError,
+    SQLAlchemyError,
+    StatementError,
+)
 
 from store.dialects import dialect_of
 from store.dialects.base import UPGRADE_SECONDS
 from store.dialects.sql import NOW, insert_rows, is_double, upsert
-from store.errors import DatabaseError
+from store.errors import DatabaseError, InvalidWrite
 
 __all__ = [
     "MIGRATIONS",
@@ -29,6 +37,7 @@ __all__ = [
     "DatabaseError",
     "insert_rows",
     "is_double",
+    "open_as_it_stands",
     "open_database",
     "upsert",
 ]
@@ -79,7 +88,8 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        """One short write transaction: all of it or nothing. Raises `DatabaseError`."""
+        """One short write transaction: all of it or nothing. Raises `DatabaseError`, as `InvalidWrite` where
+        another attempt would come to the same."""
         with self._plain_errors("write"), self._writer.begin() as connection:
             yield connection
 
@@ -95,7 +105,15 @@ class Database:
         except Exception as error:
             if not self.dialect.is_database_error(error):
                 raise
-            raise DatabaseError(f"cannot {doing} {self.url_public}: {self.dialect.reason(error)}") from error
+            kind = InvalidWrite if _is_at_fault(error) else DatabaseError
+            raise kind(f"cannot {doing} {self.url_public}: {self.dialect.reason(error)}") from error
+
+
+def _is_at_fault(error: Exception) -> bool:
+    """Whether the statement itself is wrong. A disk, a lock or a server that is gone may be well again."""
+    if isinstance(error, DBAPIError):
+        return isinstance(error, IntegrityError | DataError | ProgrammingError | NotSupportedError)
+    return isinstance(error, StatementError)  # no driver has seen it
 
 
 def open_database(url: str) -> Database:
@@ -114,6 +132,28 @@ def open_database(url: str) -> Database:
                 _migrate(patient)
     except BaseException:
         database._engine.dispose()  # no more than that: it may be somebody else's
+        raise
+    return database
+
+
+def open_as_it_stands(url: str) -> Database:
+    """Open the record to be read, and neither make nor upgrade it. Raises `DatabaseError`, also where there
+    is none yet and where it is of an older memtrend."""
+    database = Database(url)
+    try:
+        current = None
+        if database.dialect.find():
+            with database.read() as connection:
+                current = _revision(connection, database)
+        if current is None:
+            raise DatabaseError(f"there is no record at {database.url_public}: memtrend collect makes it")
+        if current != REVISIONS[-1]:
+            raise DatabaseError(
+                f"{database.url_public} is of revision {current}, this memtrend works with {REVISIONS[-1]}: "
+                "it is being upgraded, or waits for memtrend collect to begin with it"
+            )
+    except BaseException:
+        database._engine.dispose()
         raise
     return database
 

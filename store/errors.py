@@ -11,6 +11,14 @@ class DatabaseError(StoreError):
     """The record cannot be opened, read or written."""
 
 
+class InvalidWrite(DatabaseError):
+    """What was to be written is at fault, not the record: it would be refused again, however often."""
+
+
+class NoRecord(DatabaseError):
+    """Nothing lies where the record should."""
+
+
 class RecordGone(DatabaseError):
     """The file of the record is not there any more. It may come back."""
 

@@ -6,10 +6,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple, TypeGuard
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from store import words
-from store.queries import HeartbeatRow
+
+if TYPE_CHECKING:
+    from store.queries import FireRow, HeartbeatRow
 
 STATES = {
     "due": "due",
@@ -36,6 +39,9 @@ WEEK = timedelta(days=7)
 BROKEN = "the configuration was changed but is broken"
 IN_FORCE = "the changed configuration is in force"
 """How the events of a collector begin that read its configuration again."""
+
+FORMER = "The configuration was changed and is broken, so the former stays in force"
+"""The same as a title."""
 
 
 class Pulse(NamedTuple):
@@ -141,8 +147,7 @@ def leg_off(backend: str, leg: str, stands: str) -> str:
 
 
 def _configuration(pulse: Pulse) -> list[str]:
-    said = "The configuration was changed and is broken, so the former stays in force"
-    return [said] if pulse.configuration else []
+    return [FORMER] if pulse.configuration else []
 
 
 def refused_configuration(told: Iterable[tuple[datetime, str]], started: datetime | None) -> str:
@@ -159,8 +164,10 @@ def refused_configuration(told: Iterable[tuple[datetime, str]], started: datetim
 
 def settings_title(file: str, origins: Iterable[str], default: str, writes: bool) -> str:
     """Where what is in force comes from, and whether these pages may ask for runs. `origins` of every key:
-    the `file`, a variable, or `default`."""
-    found = Counter("file" if one == file else "variables" for one in origins if one != default)
+    the `file`, with what follows, a variable, or `default`."""
+    found = Counter(
+        "file" if file and one.startswith(file) else "variables" for one in origins if one != default
+    )
     told = [f"{file} sets {words.count(found['file'], 'key')}"] if found["file"] else []
     told += (
         [f"environment variables set {words.count(found['variables'], 'key')}"] if found["variables"] else []
@@ -178,6 +185,14 @@ def begun(late: timedelta) -> str:
 def taken(waited: float) -> str:
     """How soon a collector takes what is asked of it."""
     return "in under a second" if waited < 1 else f"after {words.duration(waited)}"
+
+
+def punctuality(fires: Iterable[FireRow]) -> str | None:
+    """How long after they were due fires of the last day began; None where none did."""
+    late = [(fire.started_at - fire.due).total_seconds() for fire in fires if fire.started_at]
+    if not late:
+        return None
+    return f"those of the last day began {taken(median(late))}, the latest {taken(max(late))}"
 
 
 def may_write(allowed: bool | None, host: str, loopback: bool) -> str:

@@ -15,7 +15,8 @@ DEFAULT = "default"
 
 class Key(NamedTuple):
     """A dotted key that is in force. `value` as JSON, fit to show, None for what is not set; `origin`: the
-    name of the file or of the environment variable that sets it, or `DEFAULT`."""
+    name of the file (with `: KEY_file` where that is what it says of a secret) or of the environment variable
+    that sets it, or `DEFAULT`."""
 
     name: str
     value: str | None
@@ -56,18 +57,19 @@ def _shown(value: Any) -> str | None:
 
 
 def _origin(path: tuple[str, ...], written: Mapping[str, Any], file: str) -> str:
-    return _variable(path) or (file if _is_written(path, written) else DEFAULT)
+    return _variable(path) or _place(path, written, file) or DEFAULT
 
 
-def _is_written(path: tuple[str, ...], written: Any) -> bool:
-    """A secret may stand in the file that `KEY_file` names."""
+def _place(path: tuple[str, ...], written: Any, file: str) -> str | None:
+    """Where the file sets the key. A secret may stand in another one, which `KEY_file` names."""
     for place, step in enumerate(path):
         if not isinstance(written, Mapping):
-            return False
+            return None
         if step not in written:
-            return place == len(path) - 1 and f"{step}_file" in written
+            secret = place == len(path) - 1 and f"{step}_file" in written
+            return f"{file}: {step}_file" if secret else None
         written = written[step]
-    return True
+    return file
 
 
 def _variable(path: tuple[str, ...]) -> str | None:

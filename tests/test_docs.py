@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.text import Text
 from typer.main import get_command
 
 from collectors import failures, symptoms
@@ -28,6 +33,19 @@ def test_every_command_is_documented(name: str) -> None:
     """A command that exists stands in docs/commands.md, and has a help text."""
     assert f"`memtrend {name}`" in (DOCS / "commands.md").read_text(encoding="utf-8")
     assert COMMANDS[name].help
+
+
+def _with_groups(commands: dict[str, Any], before: str = "memtrend") -> Iterator[tuple[str, Any]]:
+    for name, command in commands.items():
+        yield f"{before} {name}", command
+        yield from _with_groups(getattr(command, "commands", {}), f"{before} {name}")
+
+
+@pytest.mark.parametrize(("name", "command"), list(_with_groups(COMMANDS)))
+def test_help_shows_every_word(name: str, command: Any) -> None:
+    """No word in brackets of a help text is taken for markup and left out."""
+    for text in [command.help or "", *(getattr(option, "help", None) or "" for option in command.params)]:
+        assert Text.from_markup(text).plain == text.replace("\\[", "["), name
 
 
 def test_no_command_is_documented_that_does_not_exist() -> None:
@@ -117,3 +135,46 @@ def test_documented_backends_are_accepted(
         monkeypatch.setenv(name, "a-value")
     (tmp_path / "memtrend.toml").write_text(block)
     assert configured(tmp_path / "memtrend.toml").backends
+
+
+OPERATIONS = (DOCS / "operations.md").read_text(encoding="utf-8")
+MIXED = """Started memtrend@up.service - memtrend up.
+{"timestamp": "2026-01-01T02:30:00Z", "level": "error", "event": "run ended", \
+"suite": "golden", "backend": "hybrid", "status": "invalid"}
+4711
+{"timestamp": "2026-01-01T02:31:00Z", "level": "info", "event": "run began"}
+"""
+FILTERS = re.findall(r"\|\s+(jq -c?r?R '.*')$", OPERATIONS, re.MULTILINE)
+
+
+def test_there_are_log_filters() -> None:
+    """Logs are filtered by jq for Docker and for the journal."""
+    assert len(FILTERS) == 2
+
+
+@pytest.mark.skipif(not shutil.which("jq"), reason="apt install jq")
+@pytest.mark.parametrize("line", FILTERS)
+def test_log_filters_pass_over_what_is_no_entry(line: str) -> None:
+    """Between the lines of systemd, and whatever else is no entry, the filters find the one that is meant."""
+    done = subprocess.run(["sh", "-c", line], input=MIXED, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    (found,) = done.stdout.splitlines()
+    assert {"golden", "hybrid", "invalid"} <= set(re.findall(r"\w+", found))
+
+
+def test_the_crontab_names_a_copy_by_its_day(tmp_path: Path) -> None:
+    """As cron reads the line, where a bare % ends the command, it runs memtrend by its full path with its
+    configuration, and names a file of the day."""
+    (line,) = re.findall(r"(?s)```crontab\n(.*?)\n```", OPERATIONS)
+    *when, user, command = line.split(maxsplit=6)
+    as_cron_has_it = re.split(r"(?<!\\)%", command)[0].replace("\\%", "%").removesuffix(" >/dev/null")
+    program = tmp_path / "memtrend"
+    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    program.chmod(0o755)
+    shown = as_cron_has_it.replace("/opt/memtrend/bin/memtrend", str(program))
+    done = subprocess.run(["sh", "-c", shown], capture_output=True, text=True, env={"PATH": "/usr/bin:/bin"})
+    config, folder, doing, copy = done.stdout.split()
+    assert (len(when), user, config, folder, doing) == (
+        5, "memtrend", "--config", "/var/lib/memtrend/memtrend.toml", "backup",
+    )  # fmt: skip
+    assert re.fullmatch(r"/var/backups/memtrend/memtrend-\d{4}-\d\d-\d\d\.db", copy)

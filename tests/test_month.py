@@ -2,7 +2,8 @@
 
 import pytest
 
-from scripts.month import FLAT_MB, Sample, growth, spend
+from scripts.month import spend
+from scripts.month_account import FLAT_MB, Sample, growth
 
 
 @pytest.mark.timeout(900)

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 
 import psutil
@@ -15,6 +14,7 @@ import pytest
 from collectors.supervise import Address, PortError, check_port
 from store import queries, writes
 from store.database import open_database
+from tests import waiting
 
 WAIT_S = 60.0
 STOP_S = 12.0
@@ -34,13 +34,8 @@ time.sleep(600)
 """
 
 
-def until(condition, what, within_s=WAIT_S):
-    deadline = time.monotonic() + within_s
-    while time.monotonic() < deadline:
-        if found := condition():
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"not within {within_s:.0f} s: {what() if callable(what) else what}")
+def until(condition, what):
+    return waiting.until(condition, what, WAIT_S)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from dashboard import channels, charts, data, fires, health_tables, navigation, parts, tables
+from dashboard import channels, charts, configuration, data, fires, health_tables, navigation, parts, tables
 from dashboard.fires import Look
 from dashboard.parts import plain
 from store import health_words, queries, words
@@ -31,7 +31,8 @@ COMMANDS = (
 
 
 def page() -> None:
-    if not (_beats() or data.now(queries.schedules) or data.ask(queries.overview)):
+    known = _beats() or data.now(queries.schedules) or data.ask(queries.overview)
+    if not (known or configuration.problem()):
         title = health_words.health_title(Pulse(None, alive=False, scheduled=False), parts.now())
         parts.nothing_yet(title, "A collector runs what is scheduled, and says here that it lives.", COMMANDS)
         return
@@ -56,7 +57,7 @@ def _pulses() -> None:
     """The title and the cards, drawn again by themselves: that a collector died shows without a reload."""
     beats, clock = _beats(), data.now(queries.clock)
     closed = _closed()
-    refused, trouble = _refused(beats), data.database().trouble()
+    refused, trouble = data.now(configuration.refused), data.database().trouble()
     pulse = _pulse(beats, clock, closed, bool(refused))._replace(unwritable=bool(trouble))
     parts.title(health_words.health_title(pulse, parts.now()), parts.newest(closed) or _last_run())
     if trouble:
@@ -66,9 +67,9 @@ def _pulses() -> None:
     if refused:
         _how(refused[0].upper() + refused[1:], "memtrend doctor")
     with st.grid(5, min_column_width=190, gap="small"):
-        parts.card("Collector", *_alive(pulse, beats))
+        parts.card("Collector", *_alive(pulse, beats, clock))
         parts.card("Runs of the last 24 hours", *_whole(closed))
-        parts.card("Next scheduled run", *_next())
+        parts.card("Next scheduled run", *_next(clock))
         parts.card("Queue of requests", *_queue(clock))
         parts.card("False verdicts, A against A", *_false(_calibrations()))
 
@@ -106,26 +107,19 @@ def _pulse(
     )
 
 
-def _refused(beats: Sequence[HeartbeatRow]) -> str:
-    """What is wrong with a configuration that was edited to nonsense."""
-    told = data.now(queries.events, EVENTS, levels=["info", "error"])
-    own = [(event.at, event.message) for event in told if event.source == health_words.COLLECTOR]
-    return health_words.refused_configuration(own, beats[0].started_at if beats else None)
-
-
 def _how(text: str, command: str) -> None:
     with st.container(border=True, gap="xsmall"):
         st.markdown(f":material/heart_broken: :violet[{plain(text)}]")
         st.code(command, language="bash", width=480)
 
 
-def _alive(pulse: Pulse, beats: Sequence[HeartbeatRow]) -> tuple[str, ...]:
+def _alive(pulse: Pulse, beats: Sequence[HeartbeatRow], clock: datetime) -> tuple[str, ...]:
     if pulse.age is None:
         return "never seen", "memtrend collect starts one"
     held = [row for row in data.now(queries.leases) if row.name == health_words.COLLECTOR and row.held]
     who = f"{beats[0].host}, process {beats[0].pid}"
     return (
-        f"beat {words.duration(pulse.age)} ago",
+        f"beat {words.ago(clock - timedelta(seconds=pulse.age), clock)}",
         who if pulse.alive else f"gone: {who}",
         f"leads with token {held[0].token}" if held else "nobody leads",
     )
@@ -139,12 +133,16 @@ def _whole(closed: Sequence[queries.RunRow]) -> tuple[str, ...]:
     return f"{whole} of {len(closed)} whole", *broken[:2], *(["and more"] if len(broken) > 2 else [])
 
 
-def _next() -> tuple[str, ...]:
+def _next(clock: datetime) -> tuple[str, ...]:
+    """When it is, and how late those before it began."""
+    late = health_words.punctuality(data.now(queries.schedule_calendar, clock - timedelta(days=1), clock))
+    notes = [late] if late else []
     expected = data.now(queries.next_expected)
     if expected is None:
-        return "none", "nothing is scheduled: [schedules] in memtrend.toml"
+        return "none", "nothing is scheduled: [schedules] in memtrend.toml", *notes
     names = [row.name for row in data.now(queries.schedules) if row.enabled]
-    return parts.moment(expected.at), f"{expected.schedule}, one of {words.count(len(names), 'schedule')}"
+    which = f"{expected.schedule}, one of {words.count(len(names), 'schedule')}"
+    return parts.moment(expected.at), which, *notes
 
 
 def _queue(clock: datetime) -> tuple[str, ...]:
@@ -172,7 +170,8 @@ def _calibrations() -> dict[tuple[str, str], list[CalibrationPoint]]:
 def _false(found: dict[tuple[str, str], list[CalibrationPoint]]) -> tuple[str, ...]:
     told = [one.false_verdict for points in found.values() for one in points if one.false_verdict is not None]
     if not told:
-        return "–", "no calibration told yet"
+        few = "told from five days of baseline on"
+        return "–", few if any(found.values()) else "no calibration yet"
     return f"{sum(told):.0f} of {len(told)}", "1 in 20 is what the first look allows"
 
 
@@ -337,8 +336,8 @@ def _environment(backend: str, run: queries.RunRow) -> dict[str, Any]:
     return {
         "backend": backend,
         "packages": ", ".join(own) or "memtrend's own",
-        "python": content.get("python", ""),
-        "os": content.get("os", ""),
+        "python": content.get("python") or "–",
+        "os": content.get("os") or "–",
         "since": parts.moment(run.started_at),
     }
 

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 import pandas as pd
 import streamlit as st
 
-from dashboard import data, health_tables, parts, tables
+from dashboard import configuration, data, health_tables, parts, tables
 from store import health_words, queries, words
+from store.columns import to_json
 from store.origins import DEFAULT, Key, keys_in_force
 from store.sections import BackendSection, ScheduleSection
-from store.settings import Settings, SettingsError, load_settings, public
+from store.settings import Settings, public
 
 EVERY, WRITTEN = "every key", "set by you"
 SHOWN_PACKAGES = ("streamlit", "plotly", "sqlalchemy", "pydantic")
@@ -44,13 +45,17 @@ def page() -> None:
 
 
 def _shown() -> Shown:
-    """What the file says now; while it is broken, what these pages started with."""
-    try:
-        settings = load_settings()
-    except SettingsError as error:
-        settings = data.settings()
-        return Shown(settings, keys_in_force(settings, readable=False), str(error))
-    return Shown(settings, keys_in_force(settings), "")
+    """What the file says now; while it is broken, what it said before."""
+    problem = configuration.problem()
+    settings = configuration.settings()
+    keys = keys_in_force(settings, readable=not problem)
+    return Shown(settings, keys if problem else [_decided(key) for key in keys], problem)
+
+
+def _decided(key: Key) -> Key:
+    """Where nothing is written, the host decides whether pages may write: told is what came of it."""
+    open_choice = key.name == "dashboard.writes" and key.value is None
+    return key._replace(value=to_json(data.may_write())) if open_choice else key
 
 
 def _title(shown: Shown) -> None:
@@ -60,7 +65,7 @@ def _title(shown: Shown) -> None:
         finding = health_words.settings_title(file, origins, DEFAULT, data.may_write())
         st.title(parts.plain(finding), anchor=False)
         return
-    st.title("The configuration is broken, so the former stays in force", anchor=False)
+    st.title(health_words.FORMER, anchor=False)
     with st.container(border=True, gap="xsmall"):
         st.badge("Not taken over", icon=":material/error:", color="violet")
         st.text(shown.problem)
@@ -97,7 +102,7 @@ def _whole_runs() -> str:
 
 def _why() -> str:
     host = st.get_option("server.address") or ""
-    return health_words.may_write(data.settings().dashboard.writes, host, host in data.LOOPBACK)
+    return health_words.may_write(configuration.settings().dashboard.writes, host, host in data.LOOPBACK)
 
 
 def _api(settings: Settings) -> str:

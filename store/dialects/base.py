@@ -37,6 +37,10 @@ class Dialect(ABC):
     def checked(self, url: URL) -> URL:
         """The URL as SQLAlchemy takes it. Raises `DatabaseError` for one that cannot be."""
 
+    def find(self) -> bool:
+        """Whether there is something to open. From now on what lies there is the record, and none is made."""
+        return True
+
     @abstractmethod
     def engine(self) -> Engine:
         """Connections that nobody has opened yet. Raises `DatabaseError` where the driver is missing."""

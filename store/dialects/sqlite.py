@@ -36,6 +36,10 @@ class Sqlite(Dialect):
             )
         return url
 
+    def find(self) -> bool:
+        self.place.remember()
+        return self.place.path.exists()
+
     def engine(self) -> Engine:
         engine = sa.create_engine(
             self.url,

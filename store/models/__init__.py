@@ -1,6 +1,5 @@
 """The tables of the record as Core statements name them: Core inserts are 14 times as fast as objects through
-the ORM. A change of theirs goes with a migration in
-`store/migrations/`.
+the ORM. A change of theirs goes with a migration in `store/migrations/`.
 """
 
 from __future__ import annotations

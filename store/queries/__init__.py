@@ -170,6 +170,14 @@ from store.queries.runs import (
     runs,
     runs_scored_otherwise,
 )
+from store.queries.said import (
+    VerdictRow,
+    series_verdicts,
+    verdict,
+    verdict_looks,
+    verdicts,
+    worse_runs,
+)
 from store.queries.series import (
     EnvironmentChange,
     MarkRow,
@@ -202,16 +210,10 @@ from store.queries.verdicts import (
     CONFIRM,
     PRIME,
     VerdictRecord,
-    VerdictRow,
     look_trigger,
     looked_at,
     run_baseline,
-    series_verdicts,
-    verdict,
-    verdict_looks,
     verdict_record,
-    verdicts,
-    worse_runs,
 )
 
 __all__ = [

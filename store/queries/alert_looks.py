@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from store import models as m
 from store.alert_life import STANDING_STATES
 from store.database import Database
-from store.queries.verdicts import verdicts
+from store.queries.said import verdicts
 from store.sightings import OF_A_VERDICT
 
 LOOKS_BEFORE = 2

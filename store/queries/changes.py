@@ -10,8 +10,8 @@ from store.database import Database
 from store.errors import StoreError
 from store.queries.results import run_cases
 from store.queries.runs import RunRow, environment, run
+from store.queries.said import newest_worse, series_verdicts
 from store.queries.series import MarkRow, marks
-from store.queries.verdicts import newest_worse, series_verdicts
 
 
 class NothingToCompare(StoreError):

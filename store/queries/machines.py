@@ -65,7 +65,8 @@ def _going_on(connection: Connection, request: RequestRow) -> int | None:
         .join(m.suite, m.suite.c.id == m.run.c.suite_id)
         .join(m.backend, m.backend.c.id == m.run.c.backend_id)
         .where(m.suite.c.name == suite, m.backend.c.name == backend, shown_status() == "running")
-        .where(m.run.c.trigger == f"request:{request.author}", m.run.c.started_at >= request.claimed_at)
+        .where(m.run.c.trigger == f"request:{request.author}")
+        .where(sa.or_(m.run.c.started_at >= request.claimed_at, m.run.c.id.in_(request.run_ids)))
     )
     found: int | None = connection.execute(run).scalar()
     return found

@@ -52,7 +52,8 @@ class FireRow(NamedTuple):
     """A fire of a schedule. done: every run is whole; late: so, but begun more than `store.cron.GRACE` after
     it was due; missed: nothing was run, though it should have been; invalid: a run is not whole, or the
     collector died over it; skipped: not run on purpose; due: to come, waiting, or at work since
-    `started_at`. `reason` says why it is not done, for a person."""
+    `started_at`. `due`: when it should begin, jitter and all. `reason` says why it is not done, for a
+    person."""
 
     schedule: str
     scheduled_for: datetime
@@ -60,6 +61,7 @@ class FireRow(NamedTuple):
     run_ids: tuple[int, ...]
     started_at: datetime | None
     reason: str | None
+    due: datetime
 
 
 class EventRow(NamedTuple):
@@ -91,8 +93,9 @@ class LeaseRow(NamedTuple):
         return self.ends == 0.0
 
 
-def requests(db: Database, states: Sequence[str] | None = None, limit: int = 50) -> list[RequestRow]:
-    """What was asked of the collector, newest first. states: queued, claimed, done, failed."""
+def requests(db: Database, states: Sequence[str] | None = None, limit: int | None = 50) -> list[RequestRow]:
+    """What was asked of the collector, newest first. states: queued, claimed, done, failed; `limit` None is
+    all."""
     query = sa.select(*(m.request.c[name] for name in RequestRow._fields)).order_by(m.request.c.id.desc())
     if states is not None:
         query = query.where(m.request.c.state.in_(list(states)))
@@ -183,7 +186,9 @@ def _calendar(db: Database, now: datetime, which: sa.ColumnElement[bool]) -> lis
 def _fire_row(row: Any, now: datetime) -> FireRow:
     state, reason = _fire_state(row, now)
     runs = tuple(row.run_ids)
-    return FireRow(row.schedule, row.scheduled_for, state, runs, row.started_at, row.reason or reason)
+    return FireRow(
+        row.schedule, row.scheduled_for, state, runs, row.started_at, row.reason or reason, row.due
+    )
 
 
 def _fire_state(row: Any, now: datetime) -> tuple[FireState, str | None]:
@@ -209,14 +214,20 @@ def _fire_state(row: Any, now: datetime) -> tuple[FireState, str | None]:
 
 
 def events(
-    db: Database, limit: int = 50, levels: Sequence[str] | None = None, since: datetime | None = None
+    db: Database,
+    limit: int = 50,
+    levels: Sequence[str] | None = None,
+    since: datetime | None = None,
+    source: str | None = None,
 ) -> list[EventRow]:
-    """What happened, newest first. levels: info, warning, error."""
+    """What happened, newest first. levels: info, warning, error; source: the part that speaks."""
     query = sa.select(*(m.event.c[name] for name in EventRow._fields)).order_by(m.event.c.id.desc())
     if levels is not None:
         query = query.where(m.event.c.level.in_(list(levels)))
     if since is not None:
         query = query.where(m.event.c.at >= since)
+    if source is not None:
+        query = query.where(m.event.c.source == source)
     with db.read() as connection:
         return [EventRow(*row) for row in connection.execute(query.limit(limit))]
 

@@ -45,6 +45,11 @@ class RunRow(NamedTuple):
     scorer: str = ""
     control_of: int | None = None
 
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is to be gone on with: it has ended, or a person cancelled it."""
+        return self.cancelled or self.status not in ("interrupted", "running")
+
 
 class TagRow(NamedTuple):
     """One metric over the cases of one tag."""

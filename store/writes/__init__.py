@@ -25,6 +25,7 @@ from store.writes.controls import (
 )
 from store.writes.decisions import decide_baseline, intend_alert
 from store.writes.fires import (
+    MAX_DEATHS,
     Closed,
     PassedOver,
     claim_fire,
@@ -117,6 +118,7 @@ __all__ = [
     "CLAIM_S",
     "LEADER_LEASE",
     "LONGEST_WAIT_S",
+    "MAX_DEATHS",
     "Claim",
     "Closed",
     "Decide",

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from itertools import takewhile
+from itertools import groupby, takewhile
+from operator import itemgetter
 from typing import Literal, TypeVar
 
 import sqlalchemy as sa
@@ -16,6 +17,7 @@ from sqlalchemy.engine import Connection
 from store import models as m
 from store.cron import due_time
 from store.database import Database, upsert
+from store.errors import StoreError
 from store.hiding import redacted
 from store.writes.common import insert_event, now
 from store.writes.leases import refuse_deposed
@@ -27,6 +29,8 @@ PART = 500
 """Fires that are written in one transaction."""
 _NOT_TAKEN = (m.fire.c.state == "expected", m.fire.c.started_at.is_(None))
 _LEVELS = {"skipped": "warning", "missed": "error"}
+_NEXT = "it waits for its turn to be gone on with"
+"""The reason of a fire that was begun, is claimed and not at work; what is at work has none."""
 MAX_DEATHS = 3
 """After so many collectors that died over a fire it is left alone: a suite that kills them must not do so for
 ever."""
@@ -39,13 +43,14 @@ def write_expected(
     until: datetime,
     jitter: timedelta = timedelta(),
     *,
+    since: datetime | None = None,
     leader: int | None = None,
 ) -> None:
     """Make the fires ahead of a schedule those of `times` (ascending, may be endless) up to `until`. What
-    lies behind stays: it says what should have run. So does what was taken ahead of its time, by a clock that
-    was set back since. Only what differs is written, a part at a time: a schedule of every minute has 57,600
-    fires ahead, and other writers wait meanwhile. Raises `Deposed` once another than `leader` leads."""
-    at = now()
+    lies before `since` (now) stays: it says what should have run. So does what was taken ahead of its time,
+    by a clock that was set back since. Only what differs is written, a part at a time, since other writers
+    wait meanwhile. Raises `Deposed` once another than `leader` leads."""
+    at = since or now()
     ahead = takewhile(lambda time: time <= until, times)
     wanted = {time: due_time(schedule, time, jitter) for time in ahead if time > at}
     known = _expected_ahead(db, schedule, at)
@@ -86,7 +91,8 @@ def claim_fire(db: Database, schedule: str, scheduled_for: datetime, leader: int
     with db.write() as connection:
         refuse_deposed(connection, leader)
         taken = _fire(schedule, scheduled_for).where(m.fire.c.state == "expected")
-        values = {"state": "claimed", "token": leader, "claimed_at": now()}
+        waits = sa.case((m.fire.c.started_at.is_not(None), sa.literal(_NEXT)), else_=None)
+        values = {"state": "claimed", "token": leader, "claimed_at": now(), "reason": waits}
         if connection.execute(taken.values(**values)).rowcount != 1:
             return False
         _record_last(connection, schedule, scheduled_for)
@@ -106,15 +112,19 @@ def pass_over(
     reason: str,
     leader: int,
 ) -> None:
-    """Say that fires which nobody took are not run, and why: one event tells of them all. Raises `Deposed`
-    once another than `leader` leads. Those that were begun have failed."""
+    """Say that fires which nobody took are not run, and why: one event tells of them all, and one of those
+    that were begun, which have failed. Raises `Deposed` once another than `leader` leads."""
     fire = m.fire.c
     which = sa.and_(fire.schedule == schedule, fire.scheduled_for.in_(times), fire.state == "expected")
     values = {"state": _over(state), "token": leader, "finished_at": now(), "reason": redacted(reason)}
     with db.write() as connection:
         refuse_deposed(connection, leader)
-        if count := connection.execute(m.fire.update().where(which).values(**values)).rowcount:
-            _tell(connection, schedule, times[-1], f"{state}{_and_more(count)}: {reason}", _LEVELS[state])
+        over = m.fire.update().where(which).values(**values).returning(fire.state, fire.scheduled_for)
+        closed = sorted((row.state, row.scheduled_for) for row in connection.execute(over))
+        for became, of_these in groupby(closed, key=itemgetter(0)):
+            *others, (_, last) = of_these
+            told = f"{became}{_and_more(1 + len(others))}: {reason}"
+            _tell(connection, schedule, last, told, _LEVELS.get(became, "error"))
 
 
 def _over(state: Closed) -> sa.ColumnElement[str]:
@@ -130,17 +140,18 @@ def _and_more(count: int) -> str:
 def start_fire(
     db: Database, schedule: str, scheduled_for: datetime, leader: int, *, late: bool = False
 ) -> None:
-    """Say that the runs of a fire begin, or are gone on with; an event tells when they are made up for.
-    Raises `Deposed`."""
+    """Say that the runs of a claimed fire begin, or are gone on with; an event tells when they are made up
+    for. Raises `Deposed`, and `StoreError` when it is not claimed."""
     begins = sa.func.coalesce(m.fire.c.started_at, sa.literal(now(), m.fire.c.started_at.type))
     with db.write() as connection:
-        _write(connection, schedule, scheduled_for, leader, started_at=begins)
+        _write(connection, schedule, scheduled_for, leader, started_at=begins, reason=None)
         if late:
             _tell(connection, schedule, scheduled_for, "made up for, late", "info")
 
 
 def give_back(db: Database, schedule: str, scheduled_for: datetime, leader: int) -> None:
-    """Leave a claimed fire that was not finished to whoever leads next. Raises `Deposed`."""
+    """Leave a claimed fire that was not finished to whoever leads next. Raises `Deposed`, and
+    `StoreError` when it is not claimed."""
     with db.write() as connection:
         _write(connection, schedule, scheduled_for, leader, state="expected", token=None, claimed_at=None)
 
@@ -149,7 +160,7 @@ def hold_fire(
     db: Database, schedule: str, scheduled_for: datetime, reason: str, leader: int, *, begun: bool
 ) -> None:
     """Say why a claimed fire waits, after some of its runs or, where it has not `begun`, before all of them.
-    Raises `Deposed`."""
+    Raises `Deposed`, and `StoreError` when it is not claimed."""
     why: dict[str, object] = {"reason": redacted(reason)}
     with db.write() as connection:
         _write(connection, schedule, scheduled_for, leader, **why if begun else {**why, "started_at": None})
@@ -158,7 +169,8 @@ def hold_fire(
 def note_runs(
     db: Database, schedule: str, scheduled_for: datetime, run_ids: Sequence[int], leader: int
 ) -> None:
-    """Say which runs a fire has made so far. Raises `Deposed`."""
+    """Say which runs a claimed fire has made so far. Raises `Deposed`, and `StoreError` when it is not
+    claimed."""
     with db.write() as connection:
         _write(connection, schedule, scheduled_for, leader, run_ids=list(run_ids))
 
@@ -166,21 +178,24 @@ def note_runs(
 def finish_fire(
     db: Database, schedule: str, scheduled_for: datetime, state: Closed, reason: str | None, leader: int
 ) -> None:
-    """Say what became of a claimed fire; an event tells of one that was not run. Raises `Deposed`."""
+    """Say what became of a claimed fire; an event tells of one that was not run, or not to its
+    end. Raises `Deposed`, and `StoreError` when it is not claimed."""
     told = redacted(reason) if reason else None
     with db.write() as connection:
         over = {"state": _over(state), "finished_at": now(), "reason": told}
-        _write(connection, schedule, scheduled_for, leader, **over)
+        became = _write(connection, schedule, scheduled_for, leader, **over)
         if state in _LEVELS:
-            _tell(connection, schedule, scheduled_for, f"{state}: {reason}", _LEVELS[state])
+            _tell(connection, schedule, scheduled_for, f"{became}: {reason}", _LEVELS.get(became, "error"))
 
 
 def take_back_from_the_dead(db: Database, leader: int) -> None:
     """What former leaders took and did not finish is due again, to be gone on with where it was begun: an
-    event tells of each. One over which `MAX_DEATHS` of them have died has failed. Raises `Deposed`."""
+    event tells of each that was at work. One over which `MAX_DEATHS` of them have died has failed: what only
+    waited, for its turn or for money, killed nobody. Raises `Deposed`."""
     fire = m.fire.c
     theirs = sa.and_(fire.state == "claimed", fire.token != leader)
-    died = m.fire.update().where(theirs, fire.started_at.is_not(None)).values(deaths=fire.deaths + 1)
+    at_work = (fire.started_at.is_not(None), fire.reason.is_(None))
+    died = m.fire.update().where(theirs, *at_work).values(deaths=fire.deaths + 1)
     due = m.fire.update().where(theirs).values(state="expected", token=None, claimed_at=None)
     with db.write() as connection:
         refuse_deposed(connection, leader)
@@ -205,10 +220,17 @@ def _tell_of_the_death(connection: Connection, schedule: str, at: datetime, deat
     _tell(connection, schedule, at, f"{deaths} collectors died over it, so it is left alone", "error")
 
 
-def _write(connection: Connection, schedule: str, at: datetime, leader: int, **values: object) -> None:
+def _write(connection: Connection, schedule: str, at: datetime, leader: int, **values: object) -> str:
+    """The state that the fire is in afterwards."""
     refuse_deposed(connection, leader)
     claimed = _fire(schedule, at).where(m.fire.c.state == "claimed", m.fire.c.token == leader)
-    connection.execute(claimed.values(**values))
+    state: str | None = connection.execute(claimed.values(**values).returning(m.fire.c.state)).scalar()
+    if state is None:
+        raise StoreError(
+            f"the fire of schedule {schedule} of {at:%Y-%m-%d %H:%M} UTC is not claimed by this collector: "
+            "nothing is noted of it; memtrend doctor tells of what was missed"
+        )
+    return state
 
 
 def _fire(schedule: str, at: datetime) -> sa.Update:

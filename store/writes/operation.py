@@ -86,15 +86,18 @@ def claim_request(db: Database, leader: int = 0, passing_over: Collection[int] =
 
 
 def put_back_request(
-    db: Database, request_id: int, run_ids: Sequence[int], reason: str, leader: int = 0
+    db: Database, request_id: int, run_ids: Sequence[int], reason: str | None, leader: int = 0
 ) -> None:
-    """Queue a claimed request again, with the runs that it has begun and why it waits, until it is claimed
-    anew. Raises `Deposed` once another collector than `leader` leads."""
-    values = {"state": "queued", "run_ids": list(run_ids), "error": redacted(reason), "claimed_at": None}
+    """Queue a claimed request again, with the runs that it has begun and, until it is claimed anew, why it
+    waits; None for nothing but its turn. Raises `Deposed` once another collector than `leader` leads, and
+    `StoreError` when it is not claimed."""
+    told = redacted(reason) if reason else None
+    values = {"state": "queued", "run_ids": list(run_ids), "error": told, "claimed_at": None}
     claimed = m.request.update().where(m.request.c.id == request_id, m.request.c.state == "claimed")
     with db.write() as connection:
         refuse_deposed(connection, leader)
-        connection.execute(claimed.values(**values))
+        if connection.execute(claimed.values(**values)).rowcount != 1:
+            raise StoreError(f"request {request_id} is not claimed, so it cannot be queued again")
 
 
 def finish_request(

@@ -23,9 +23,11 @@ class Renamed(NamedTuple):
 
 def rename_backend(db: Database, old: str, new: str, author: str) -> Renamed:
     """Rename it wherever the record names it, its control (`old-control`) with it, in one transaction. Raises
-    `StoreError` for a name that is unknown or taken, and while a run has one of them. A row of the new name
+    `StoreError` for a name that is unknown or taken, while a run has one of them, and while a collector
+    leads: by the configuration that it has, it would begin a series of the old name. A row of the new name
     without a run, which a collector writes once the configuration names it, is no obstacle."""
     with db.write() as connection:
+        _refuse_led(connection)
         control = _control_of(connection, old)
         pairs = {old: new, **({control: f"{new}-control"} if control else {})}
         for name, other in pairs.items():
@@ -52,6 +54,15 @@ def _control_of(connection: Connection, old: str) -> str | None:
 def _id(connection: Connection, name: str) -> int | None:
     found: int | None = connection.execute(sa.select(m.backend.c.id).where(m.backend.c.name == name)).scalar()
     return found
+
+
+def _refuse_led(connection: Connection) -> None:
+    led = sa.select(m.lease.c.owner).where(m.lease.c.name == m.LEADER_LEASE, m.lease.c.expires > NOW)
+    if owner := connection.execute(led).scalar():
+        raise StoreError(
+            f"stop the collector first: {owner} leads, and would begin a new series under the old name; "
+            "start it again once memtrend.toml has the new one"
+        )
 
 
 def _refuse_held(connection: Connection, *names: str) -> None:

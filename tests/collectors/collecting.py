@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ from collectors.pulse import Pulse
 from collectors.reload import SettingsFile
 from store import models as m
 from store import queries, writes
+from tests import waiting
 
 WAIT_S = 60.0
 
@@ -50,12 +50,7 @@ class Slow:
 
 
 def until(condition, what):
-    deadline = time.monotonic() + WAIT_S
-    while time.monotonic() < deadline:
-        if found := condition():
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"not within {WAIT_S:.0f} s: {what}")
+    return waiting.until(condition, what, WAIT_S)
 
 
 def case(number):
@@ -100,6 +95,23 @@ class Running:
         self.thread.join(WAIT_S)
         self.pulse.__exit__(*raised)
         assert not self.thread.is_alive()
+
+
+class Tasks:
+    """A worker whose tasks are done when the test says so."""
+
+    def __init__(self):
+        self.tasks = []
+
+    def put(self, task):
+        self.tasks.append(task)
+
+    def work(self):
+        while self.tasks:
+            self.tasks.pop(0)()
+
+    def finish(self, timeout_s):
+        return True
 
 
 class Process:

@@ -100,3 +100,9 @@ def slow_home(home):
     (home / "sluggish.py").write_text(collecting.SLOW)
     collecting.write_suite(home, 40)
     return home
+
+
+@pytest.fixture
+def patience(monkeypatch):
+    """A busy machine takes its time to start two collectors."""
+    monkeypatch.setattr(collecting, "WAIT_S", 200.0)

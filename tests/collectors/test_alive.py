@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -16,7 +17,7 @@ import time_machine
 
 from collectors.alive_commands import what_is_dead
 from store import writes
-from store.database import open_database
+from store.database import REVISIONS, open_database
 from store.settings import Settings, load_settings
 
 HERE = socket.gethostname()
@@ -71,10 +72,32 @@ def dashboard(*, collector: bool) -> dict[str, Any]:
 
 def test_where_nothing_ran_nothing_lives(of) -> None:
     """Neither a dashboard nor a collector: both are named as missing."""
+    open_database(_url(of)).close()
     said = what_is_dead(of)
     assert said
     assert "none has said that it lives" in said
     assert f"no dashboard listens at http://127.0.0.1:{of.dashboard.port}" in said
+
+
+def test_a_check_makes_no_record(of, tmp_path) -> None:
+    """Where there is none the check says so, also beside a dashboard, and makes none."""
+    for port in (of.dashboard.port, None):
+        with listening(dashboard(collector=False)) as answering:
+            of.dashboard.port = port or answering
+            assert "there is no record at sqlite:" in (what_is_dead(of) or "")
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_check_upgrades_no_record(of, tmp_path) -> None:
+    """A record of an older release is unhealthy, with its revision, and stays as it is."""
+    beat(of, HERE)
+    with closing(sqlite3.connect("memtrend.db")) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = ?", REVISIONS[:1])
+    with later(5):
+        assert f"is of revision {REVISIONS[0]}" in (what_is_dead(of) or "")
+    with closing(sqlite3.connect("memtrend.db")) as connection:
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [REVISIONS[:1]]
+    assert not [*tmp_path.glob("*before*")]
 
 
 def test_a_collector_alone_lives_by_its_heartbeat(of) -> None:
@@ -98,6 +121,7 @@ def test_a_stand_by_lives_by_anothers_heartbeat(of) -> None:
 
 def test_a_dashboard_alone_lives_without_a_collector(of) -> None:
     """One that answers is well where no collector of this machine has led, dead ones elsewhere or not."""
+    open_database(_url(of)).close()
     with listening(dashboard(collector=False)) as of.dashboard.port:
         assert what_is_dead(of) is None
         beat(of, "elsewhere")

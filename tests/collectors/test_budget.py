@@ -107,7 +107,7 @@ def test_a_run_of_unknown_cost_stops(db, paid):
     another day."""
     limited = paid(0.02)
     outcome = run(limited, db)
-    assert outcome.status == "interrupted"
+    assert (outcome.status, outcome.waits) == ("interrupted", True)
     assert "over limits.money_per_day = 0.02 by more than 10%" in outcome.reason
     assert queries.run(db, outcome.run_id).cases_done < 4
     with time_machine.travel(datetime.now(UTC) + timedelta(days=1)):

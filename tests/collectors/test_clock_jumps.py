@@ -31,13 +31,7 @@ path = "mine.jsonl"
 """ + "".join(f'[schedules.{name}]\nevery = "30d"\nsuites = ["mine"]\n' for name in SCHEDULES)
 
 
-pytestmark = pytest.mark.timeout(600)
-
-
-@pytest.fixture(autouse=True)
-def patience(monkeypatch):
-    """A busy machine takes its time to start two collectors."""
-    monkeypatch.setattr(collecting, "WAIT_S", 200.0)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("patience")]
 
 
 @pytest.fixture

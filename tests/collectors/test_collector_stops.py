@@ -1,4 +1,4 @@
-"""A collector that is stopped: what it had is kept, what waited is answered or left to the next."""
+"""A collector that is stopped: what it had is kept, what waited is left to the next."""
 
 import json
 import signal
@@ -78,17 +78,21 @@ def test_a_first_run_that_a_stop_cuts_short_is_gone_on_with(slow_home, db, monke
     assert queries.count_runs(db, suites=["mine"]) == 1
 
 
-def test_what_waits_when_the_collector_stops_is_answered(slow_home, db, monkeypatch):
-    """A claimed request whose turn never came says so, instead of waiting for ever."""
+def test_requests_outlive_a_stop(slow_home, db, monkeypatch):
+    """The next collector goes on with the run that was under way, and makes the one that never began."""
     monkeypatch.syspath_prepend(slow_home)
     with Running(db):
-        ask(db, suite="mine", backend="slow")
+        first = ask(db, suite="mine", backend="slow")
         waiting = ask(db, suite="mine", backend="slow")
         until(lambda: len(queries.requests(db, ["claimed"])) == 2, "both are claimed")
-        until(lambda: queries.progress(db), "the first is under way")
-    row = answered(db, waiting)
-    assert (row.state, row.run_ids) == ("failed", [])
-    assert "ask for it again" in row.error
+        (cut,) = until(lambda: queries.progress(db), "the first is under way")
+    queued = {row.id: (row.run_ids, row.error) for row in queries.requests(db, ["queued"])}
+    assert queued == {first: ([cut.id], None), waiting: ([], None)}
+    monkeypatch.setenv("SLOW_S", "0")
+    with Running(db):
+        assert answered(db, first).run_ids == [cut.id]
+        assert answered(db, waiting).state == "done"
+    assert [row.status for row in queries.runs(db)] == ["whole", "whole"]
 
 
 def test_term_checkpoints_and_resume_finishes(slow_home, db, monkeypatch):
@@ -105,7 +109,8 @@ def test_term_checkpoints_and_resume_finishes(slow_home, db, monkeypatch):
     interrupted = queries.run(db, row.id)
     assert interrupted.status == "interrupted"
     assert 3 <= len(kept) < 40
-    assert answered(db, request).run_ids == [row.id]
+    (queued,) = queries.requests(db, ["queued"])
+    assert (queued.id, queued.run_ids) == (request, [row.id])
 
     monkeypatch.setenv("SLOW_S", "0")
     (resumed,) = run_all(db, interrupted_runs(db, configured(), [row.id]), Stop())

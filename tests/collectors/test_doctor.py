@@ -149,6 +149,19 @@ def test_missed_schedules(folder, record):
     assert "memtrend collect" in check.advice
 
 
+def test_a_missed_schedule_beside_a_collector(folder, record):
+    """While a collector lives, nobody is told to start one over what was missed before."""
+    now = datetime.now(UTC)
+    with time_machine.travel(now - timedelta(days=2), tick=False):
+        writes.write_expected(record, "nightly", [now - timedelta(days=1)], now)
+        writes.record_schedule(record, "nightly", now - timedelta(days=1), enabled=True)
+    writes.beat(record, "collector", 4711, "attic")
+    (check,) = bad()
+    assert check.detail.startswith("missed the fire of")
+    assert check.advice.startswith("this is told until the schedule has run again")
+    assert "start memtrend" not in check.advice
+
+
 def test_schedules_that_ran(folder, record):
     """Schedules of which nothing was missed are told to be in order."""
     writes.record_schedule(record, "nightly", datetime.now(UTC), enabled=True)

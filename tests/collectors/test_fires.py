@@ -342,6 +342,7 @@ def test_what_went_wrong_stands_with_the_fire(world):
         (1, 2),
         NIGHT,
         "smoke on floor: invalid: 5 of 5 answers were errors; and 1 more",
+        NIGHT,
     )
 
 

@@ -38,6 +38,14 @@ def test_there_and_back(ran, ask):
         assert queries.marks(db) == []
 
 
+def test_no_record_to_copy(folder, ask):
+    """Where there is no record, backup ends with 3 and names where it looked; no record is made."""
+    refused = ask(folder, "backup", "copy.db")
+    assert refused.returncode == 3
+    assert f"no record at {folder / 'record.db'}: " in refused.stderr
+    assert not {"copy.db", "record.db"} & {file.name for file in folder.iterdir()}
+
+
 def test_restore_waits_for_nobody_dead(ran, ask):
     """What a killed process held does not keep a record from being restored."""
     ask(ran, "backup", "copy.db")

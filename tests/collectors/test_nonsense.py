@@ -6,10 +6,9 @@ from datetime import UTC, datetime
 import pytest
 
 from store import health_words, queries
-from tests.collectors import collecting
 from tests.collectors.collecting import Process, ended, expect, until
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("patience")]
 
 FLOOR = "[backends.floor]\ntype = 'everything'\n"
 BROKEN = {
@@ -31,11 +30,6 @@ BROKEN = {
         ["nowhere.jsonl"],
     ),
 }
-
-
-@pytest.fixture(autouse=True)
-def patience(monkeypatch):
-    monkeypatch.setattr(collecting, "WAIT_S", 200.0)
 
 
 def refused(db):

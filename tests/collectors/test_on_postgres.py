@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,8 +15,10 @@ from store import queries, writes
 from store.database import Database, open_database
 from tests.databases import TEMPLATE, Databases
 from tests.postgres import PASSWORD
+from tests.waiting import until
 
 MEMTREND = Path(sys.executable).with_name("memtrend")
+WAIT_S = 60.0
 CONFIGURATION = """
 [database]
 url_file = "url"
@@ -83,26 +84,19 @@ def _leader(db: Database) -> str:
     return held[0].rpartition(":")[2] if held else ""
 
 
-def _until(condition: object, *, within: float = 60) -> None:
-    deadline = time.monotonic() + within
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline, "it never came to be"
-        time.sleep(0.05)
-
-
 def test_a_stand_by_takes_over(tmp_path: Path, url: str, db: Database) -> None:
     """Of two collectors in two folders one leads; when it is killed the other does what is asked next, and
     each request is answered once."""
     folders = [home(tmp_path / name, url) for name in ("one", "two")]
     first = start(folders[0], "collect")
     try:
-        _until(lambda: _leader(db) == str(first.pid))
+        until(lambda: _leader(db) == str(first.pid), "the first leads", WAIT_S)
         second = start(folders[1], "collect", "--stand-by")
         try:
             asked = [_asked_and_answered(db)]
             first.kill()
             first.wait(10)
-            _until(lambda: _leader(db) == str(second.pid))
+            until(lambda: _leader(db) == str(second.pid), "the second leads", WAIT_S)
             asked.append(_asked_and_answered(db))
             assert [row.id for row in queries.runs(db)] == [run for ids in asked[::-1] for run in ids]
             second.terminate()
@@ -123,6 +117,6 @@ def _asked_and_answered(db: Database) -> list[int]:
     def row() -> queries.RequestRow:
         return next(row for row in queries.requests(db) if row.id == asked)
 
-    _until(lambda: row().state in ("done", "failed"))
+    until(lambda: row().state in ("done", "failed"), "the request is answered", WAIT_S)
     assert row().error is None
     return row().run_ids

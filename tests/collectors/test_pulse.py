@@ -8,12 +8,13 @@ import threading
 
 import pytest
 
-from collectors import cli
+from collectors import cli, collector, pulse
 from collectors.collector import collect
 from collectors.pulse import BEAT_S, NAME, TTL_S, CollectorBusy, Pulse
 from store import models as m
 from store import queries, writes
-from tests.collectors.collecting import WAIT_S, Process, until
+from store.errors import DatabaseError
+from tests.collectors.collecting import WAIT_S, Process, Running, until
 
 
 def test_a_second_collector_is_refused(home, db, monkeypatch, capsys):
@@ -41,8 +42,8 @@ def test_a_killed_collector_is_succeeded(home, db, monkeypatch):
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     writes.acquire_lease(db, NAME, f"{os.uname().nodename}:{gone.pid}", 0.3)
-    with Pulse(db, threading.Event()) as pulse:
-        assert not pulse.lost
+    with Pulse(db, threading.Event()) as leader:
+        assert not leader.lost
         assert queries.leases(db)[0].owner.endswith(f":{os.getpid()}")
 
 
@@ -63,8 +64,8 @@ def test_a_stand_by_takes_over(home, db, monkeypatch):
         writes.release_lease(db, NAME, old)
 
     monkeypatch.setattr("collectors.pulse.say", told_to_wait)
-    with Pulse(db, threading.Event(), stand_by=True) as pulse:
-        assert pulse.token == old + 1
+    with Pulse(db, threading.Event(), stand_by=True) as leader:
+        assert leader.token == old + 1
     assert said == ["standing by: process 1 on elsewhere leads"]
 
 
@@ -82,12 +83,73 @@ def test_a_deposed_collector_stops(home, db, monkeypatch):
     """A collector that slept too long, and was succeeded meanwhile, notices and stops."""
     monkeypatch.setattr("collectors.pulse.BEAT_S", 0.01)
     stop = threading.Event()
-    with Pulse(db, stop) as pulse:
+    with Pulse(db, stop) as leader:
         with db.write() as connection:
             connection.execute(m.lease.update().values(token=m.lease.c.token + 1, owner="elsewhere:1"))
         assert stop.wait(WAIT_S)
-    assert pulse.lost
+    assert leader.lost
     assert "another collector took over" in queries.events(db)[0].message
+
+
+class Log:
+    """The events of what is logged, in order."""
+
+    def __init__(self):
+        self.events = []
+
+    def __getattr__(self, level):
+        return lambda event, **_: self.events.append(event)
+
+
+def test_what_keeps_beats_away_is_told_once(home, db, monkeypatch):
+    """However many beats fail, one entry says so, and one that they can be written again; the next time,
+    too."""
+    log, refusals, renew = Log(), [], writes.renew_lease
+
+    def refused(*lease):
+        if refusals:
+            raise DatabaseError(refusals.pop())
+        return renew(*lease)
+
+    monkeypatch.setattr(pulse, "BEAT_S", 0.01)
+    monkeypatch.setattr(pulse, "LOG", log)
+    monkeypatch.setattr(writes, "renew_lease", refused)
+    with Pulse(db, threading.Event()):
+        for time in (1, 2):
+            refusals.extend(["the disk is full"] * 5)
+            until(lambda time=time: log.events.count("the heart beats again") == time, "it beats again")
+    assert log.events == ["no heartbeat", "the heart beats again"] * 2
+
+
+def test_a_deposed_collector_stops_though_nothing_can_be_told(home, db, monkeypatch):
+    """One that was succeeded stops, even where the record refuses the event that would say so."""
+    monkeypatch.setattr(pulse, "BEAT_S", 0.01)
+    monkeypatch.setattr(writes, "add_event", refuse)
+    stop = threading.Event()
+    with Pulse(db, stop) as leader:
+        writes.release_lease(db, NAME, leader.token)
+        writes.acquire_lease(db, NAME, "elsewhere:1", 60)
+        assert stop.wait(WAIT_S)
+    assert leader.lost
+
+
+def refuse(*_):
+    raise DatabaseError("the disk is full")
+
+
+def test_a_deposed_collector_says_what_is_true(home, db, monkeypatch):
+    """A collector that comes to take what is due and finds another leading says that, once, and not that the
+    record refuses; then it ends."""
+    log = Log()
+    monkeypatch.setattr(collector, "LOG", log)
+    monkeypatch.setattr(collector, "POLL_S", 0.01)
+    monkeypatch.setattr(pulse, "BEAT_S", 1.0)
+    with Running(db) as running:
+        writes.release_lease(db, NAME, running.pulse.token)
+        writes.acquire_lease(db, NAME, "elsewhere:1", 60)
+        running.thread.join(WAIT_S)
+    assert log.events == ["another collector leads"]
+    assert running.pulse.lost
 
 
 def test_the_claim_outlives_two_lost_beats():

@@ -32,13 +32,7 @@ suites = ["mine"]
 """
 
 
-pytestmark = pytest.mark.timeout(600)
-
-
-@pytest.fixture(autouse=True)
-def patience(monkeypatch):
-    """A busy machine takes its time to start two collectors."""
-    monkeypatch.setattr(collecting, "WAIT_S", 200.0)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("patience")]
 
 
 @pytest.fixture
@@ -55,6 +49,23 @@ def db(home):
     db = open_database(f"sqlite:///{home / 'record.db'}")
     yield db
     db.close()
+
+
+class Patched(Process):
+    """A program that makes something of `memtrend` its own, and starts it. Its words pass a pipe: as a file
+    they would not fit on a disk that is full, either."""
+
+    def __init__(self, home, program, *arguments):
+        self.said = home / "said.txt"
+        command = [sys.executable, "-c", program, *arguments]
+        with self.said.open("a") as said:
+            self.writer = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=said)
+        with self.writer.stdin as pipe:
+            self.process = subprocess.Popen(command, cwd=home, stdout=pipe, stderr=pipe)
+
+    def __exit__(self, *_):
+        super().__exit__()
+        self.writer.wait()
 
 
 def said(home):
@@ -76,28 +87,89 @@ def fires(db):
 # A disk that is full
 
 
-def test_a_disk_that_is_full_while_a_run_is_closed(home, db):
-    """While nothing can be written, the collector says so, with the file, the room that is left and what to
-    do, and lives on. Afterwards the run that could not be closed is gone on with: it is whole, nothing of it
-    is there twice, and an event tells how long nothing could be recorded."""
-    with Process(home, "collect", SLOW_S="0.02") as process:
-        beats(db, process)
-        expect(db, "night", datetime.now(UTC))
-        until(lambda: queries.progress(db), "a run is under way")
-        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
-        until(lambda: "the record refuses" in said(home), "the collector says it")
-        assert "record.db" in said(home)
-        assert "MB are free there" in said(home)
-        assert process.poll() is None
-        assert [run.status for run in queries.runs(db)] == ["running"]
-        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
-        until(lambda: ended(db, "night"), "the fire is over")
-        assert [fire.state for fire in ended(db, "night")] == ["done"]
-        assert "the disk failed or is full" in told(db, "nothing could be recorded since").message
+HOLDING = """
+import time
+from pathlib import Path
+
+class Slow:
+    def __init__(self):
+        self.texts = []
+    def write(self, text):
+        self.texts.append(text)
+    def search(self, query, k):
+        if "room 9?" in query:
+            Path("holds").touch()
+            while not Path("go").exists():
+                time.sleep(0.02)
+        return self.texts[:k]
+"""
+"""Waits with the answer to one question in the middle."""
+
+FULL_AT_THE_CLOSING = """
+import resource
+from pathlib import Path
+from collectors import cli
+from store import writes
+
+close_run = writes.close_run
+
+def closing(*arguments, **named):
+    if not Path("full").exists():
+        Path("full").touch()
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+    return close_run(*arguments, **named)
+
+writes.close_run = closing
+cli.main()
+"""
+"""The disk is full from the moment on in which the first run is to be closed."""
+
+
+def fill_the_disk(process):
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+
+
+def is_told_and_made_good(home, db, process, done):
+    """The collector says that nothing can be written, with the run at so many cases, and goes on with it once
+    there is room."""
+    until(lambda: "the record refuses" in said(home), "the collector says it")
+    assert "record.db" in said(home)
+    assert "MB are free there" in said(home)
+    assert process.poll() is None
+    assert [(run.status, run.cases_done) for run in queries.runs(db)] == [("running", done)]
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+    # Given back and not gone on with yet, it is invalid.
+    until(lambda: [fire.state for fire in ended(db, "night")] == ["done"], "the fire is done")
+    assert "the disk failed or is full" in told(db, "nothing could be recorded since").message
     (run,) = queries.runs(db)
     assert (run.status, run.cases_done) == ("whole", run.cases_total)
     with closing(sqlite3.connect(home / "record.db")) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_disk_that_is_full_within_a_run(home, db):
+    """While nothing can be written, the collector says so, with the file, the room that is left and what to
+    do, and lives on. Afterwards the run whose answer could not be stored is gone on with: it is whole,
+    nothing of it is there twice, and an event tells how long nothing could be recorded."""
+    (home / "sluggish.py").write_text(HOLDING)
+    with Patched(home, "from collectors import cli; cli.main()", "collect") as process:
+        beats(db, process)
+        expect(db, "night", datetime.now(UTC))
+        until((home / "holds").exists, "a run is at its tenth case")
+        (before,) = queries.runs(db)
+        fill_the_disk(process)
+        (home / "go").touch()
+        is_told_and_made_good(home, db, process, before.cases_done)
+    assert before.cases_done < before.cases_total
+
+
+def test_a_disk_that_is_full_while_a_run_is_closed(home, db):
+    """The same for a run that has all its cases and lacks no more than its closing."""
+    with Patched(home, FULL_AT_THE_CLOSING, "collect") as process:
+        beats(db, process)
+        expect(db, "night", datetime.now(UTC))
+        until((home / "full").exists, "the run is to be closed")
+        is_told_and_made_good(home, db, process, 20)
 
 
 # A file that is removed, replaced, or read-only
@@ -171,18 +243,8 @@ os.geteuid() or os.setuid({NOBODY})
 sys.argv = ["memtrend", "collect"]
 cli.main()
 """
-"""After a run, since whom modes bind may not read what would be imported later."""
-
-
-class Unprivileged(Process):
-    """`memtrend collect` as a user whom modes of files bind."""
-
-    def __init__(self, home):
-        self.said = home / "said.txt"
-        with self.said.open("a") as said:
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", AS_NOBODY], cwd=home, stdout=said, stderr=said
-            )
+"""`memtrend collect` as a user whom modes of files bind: after a run, since that one may not read what would
+be imported later."""
 
 
 def test_a_file_made_read_only_is_told(shared_home):
@@ -192,7 +254,7 @@ def test_a_file_made_read_only_is_told(shared_home):
     with closing(open_database(f"sqlite:///{record}")) as db:
         for part in shared_home.glob("record.db*"):
             part.chmod(0o666)
-        with Unprivileged(shared_home) as process:
+        with Patched(shared_home, AS_NOBODY) as process:
             beats(db, process)
             fires(db)
             record.chmod(0o444)

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from apscheduler.triggers.cron import CronTrigger
 
-from collectors.schedule import ScheduleError, check_schedules, cron_trigger, next_fire, upcoming
+from collectors.schedule import MOST_AHEAD, ScheduleError, check_schedules, cron_trigger, next_fire, upcoming
 
 WEDNESDAY = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
@@ -239,3 +239,10 @@ def test_clock_changes_move_nothing(monkeypatch):
     monkeypatch.setattr("apscheduler.triggers.cron.get_localzone", lambda: ZoneInfo("Europe/Berlin"))
     times = upcoming(section("30 0 * * *"), datetime(2026, 10, 24, 12, tzinfo=UTC), days=3)
     assert times == [datetime(2026, 10, day, 0, 30, tzinfo=UTC) for day in (25, 26, 27)]
+
+
+def test_no_more_rows_than_tell() -> None:
+    """A schedule of every minute is written ahead for days, and not for forty of them."""
+    times = upcoming(section(every="1m"), WEDNESDAY)
+    assert len(times) == MOST_AHEAD
+    assert times[-1] - WEDNESDAY > timedelta(days=3)

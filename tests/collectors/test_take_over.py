@@ -1,12 +1,15 @@
 """Two collectors on one record, as real processes: one leads, the other takes over when it is killed."""
 
 import signal
+import subprocess
+import sys
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from collectors.pulse import NAME, TTL_S
+from store import models as m
 from store import queries
 from tests.collectors.collecting import CONFIG, Process, expect, until, write_suite
 
@@ -58,6 +61,64 @@ def test_a_killed_leader_is_succeeded_and_no_fire_comes_twice(home, db):
     assert {(run.status, run.cases_done) for run in runs} == {("whole", 6)}
     tokens = {row.token for row in queries.leases(db) if row.name == NAME}
     assert tokens == {2}
+
+
+QUICK = """
+import sys
+from collectors import lease, pulse
+
+pulse.TTL_S, pulse.BEAT_S, lease.POLL_S = 6.0, 1.0, 0.1
+sys.argv = ["memtrend", *sys.argv[1:]]
+from collectors import cli
+cli.main()
+"""
+"""memtrend with a leader's lease that is over soon."""
+
+
+class Quick(Process):
+    def __init__(self, home, *arguments):
+        self.said = home / "said.txt"
+        with self.said.open("a") as said:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", QUICK, *arguments], cwd=home, stdout=said, stderr=said
+            )
+
+
+def claim(db):
+    return next(row for row in queries.leases(db) if row.name == NAME)
+
+
+def moves_elsewhere(db, process):
+    """Kill the leader, whose claim says another host, so that nobody can know that it is dead."""
+    with db.write() as connection:
+        of_the_leader = m.lease.update().where(m.lease.c.name == NAME)
+        connection.execute(of_the_leader.values(owner=f"elsewhere:{process.pid}"))
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def test_a_leader_that_died_elsewhere_is_succeeded_when_its_claim_is_over(home, db):
+    """What a leader of another host held is its own until it expires: the stand-by leads after that and
+    within the lease's time and a beat, and each fire comes once."""
+    at = datetime.now(UTC)
+    for name in NAMES[:2]:
+        expect(db, name, at)
+    with Quick(home, "collect") as first, Quick(home, "collect", "--stand-by") as second:
+        until(lambda: len([fire for fire in fires(db, at) if fire.state == "done"]) == 2, "both are done")
+        until(lambda: "standing by" in (home / "said.txt").read_text(), "the second stands by")
+        later = datetime.now(UTC)
+        moves_elsewhere(db, first)
+        left = claim(db)
+        for name in NAMES[2:4]:
+            expect(db, name, later)
+        until(lambda: leads(db, second), "the second leads")
+        taken = claim(db).expires - timedelta(seconds=6)
+        assert claim(db).token == left.token + 1
+        until(lambda: all(fire.state == "done" for fire in fires(db, later)), "the others are done")
+    assert taken > left.expires
+    assert taken - left.expires < timedelta(seconds=6 + 1)
+    runs = queries.runs(db, limit=1000)
+    assert len({run.trigger for run in runs}) == len(runs) == 4, "one run a fire"
 
 
 def test_two_that_stand_by_do_not_both_lead(home, db):

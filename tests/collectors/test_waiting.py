@@ -12,7 +12,8 @@ from collectors.collector import Collector
 from collectors.reload import SettingsFile
 from collectors.waiting import Waiting
 from store import queries, writes
-from tests.collectors.collecting import ask, expect
+from store.errors import DatabaseError
+from tests.collectors.collecting import Tasks, ask, expect
 from tests.collectors.playground import cases, project
 
 pytestmark = pytest.mark.usefixtures("no_pauses")
@@ -38,23 +39,6 @@ concurrency = 1
 money_per_day = {limit}
 """
 KIND = '[schedules.nightly]\nkind = "calibration"\nbackends = ["paid"]'
-
-
-class Tasks:
-    """A worker whose tasks are done when the test says so."""
-
-    def __init__(self):
-        self.tasks = []
-
-    def put(self, task):
-        self.tasks.append(task)
-
-    def work(self):
-        while self.tasks:
-            self.tasks.pop(0)()
-
-    def finish(self, timeout_s):
-        return True
 
 
 class World:
@@ -217,6 +201,29 @@ def test_the_next_fire_of_one_that_waits_is_skipped(world):
     world.at(second)
     assert world.fire(second)[2] == "skipped"
     assert world.fire(second).reason == "the last fire still waits for the day's money"
+
+
+def test_a_fire_whose_waiting_is_refused_waits_all_the_same(world, monkeypatch):
+    """A record that refuses to note that a fire waits for money loses no fire: it comes with the next day."""
+    ask(world.db, suite="mine", backend="paid")
+    world.at(NOON)
+    at = NOON + timedelta(minutes=1)
+    expect(world.db, "nightly", at)
+    with monkeypatch.context() as full:
+        full.setattr(writes, "hold_fire", refuse)
+        with pytest.raises(DatabaseError):
+            world.at(at)
+    world.at(at + timedelta(seconds=1))
+    assert (world.fire(at).state, [row.schedule for row in queries.waiting_fires(world.db)]) == (
+        "due",
+        ["nightly"],
+    )
+    world.at(NOON + DAY / 2)
+    assert world.fire(at).state == "done"
+
+
+def refuse(*_, **__):
+    raise DatabaseError("no space left on its disk")
 
 
 def test_a_fire_that_waits_is_left_to_the_next_leader(world):

@@ -8,17 +8,16 @@ import shutil
 import signal
 import socket
 import tempfile
-import time
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
 from tests.container.image import ROOT, Image, health_check, lines_of
+from tests.waiting import until
 
 WAIT_S = 240.0
 pytestmark = pytest.mark.timeout(900)  # packages are fetched, on a machine that may be busy
@@ -38,15 +37,6 @@ class Memory:
         return self.texts[-k:]
 """
 """A memory whose process leaves one behind that nobody waits for."""
-
-
-def until(condition: Callable[[], Any], what: str, within_s: float = WAIT_S) -> Any:
-    deadline = time.monotonic() + within_s
-    while time.monotonic() < deadline:
-        if found := condition():
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"not within {within_s:.0f} s: {what}")
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +83,7 @@ def becomes_healthy(image: Image, process: psutil.Popen, log: Path, **more: str)
         assert process.poll() is None, log.read_text()
         return image.run(health_check(), **more).returncode == 0
 
-    until(healthy, "the health check passes")
+    until(healthy, "the health check passes", WAIT_S)
 
 
 def ends_well(image: Image, process: psutil.Popen, log: Path) -> None:
@@ -157,8 +147,8 @@ def test_it_runs_all(image: Image, data: Path, loopback: dict[str, str], tmp_pat
     log = tmp_path / "log"
     with container(image, log, **loopback) as process:
         becomes_healthy(image, process, log, **loopback)
-        orphan = int(until(lambda: list(lines_of(data / "orphans")), "a first run begins")[0])
-        until(lambda: not psutil.pid_exists(orphan), "the orphan is reaped")
+        orphan = int(until(lambda: list(lines_of(data / "orphans")), "a first run begins", WAIT_S)[0])
+        until(lambda: not psutil.pid_exists(orphan), "the orphan is reaped", WAIT_S)
         ends_well(image, process, log)
     assert (data / "memtrend.db").exists()
 
@@ -170,6 +160,7 @@ def test_either_runs_alone(
     """The same image collects alone and serves alone: not healthy before, healthy then, and ended by TERM
     with 0."""
     assert image.run(health_check(), **loopback).returncode == 1
+    assert [*data.glob("memtrend.db*")] == []
     log = tmp_path / "log"
     with container(image, log, command, **loopback) as process:
         becomes_healthy(image, process, log, **loopback)

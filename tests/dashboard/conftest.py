@@ -15,7 +15,7 @@ from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 import dashboard
-from dashboard import api, machines
+from dashboard import api, configuration, machines
 from dashboard.limiter import RateLimit
 from store.database import open_database
 from tests.dashboard import calls
@@ -38,6 +38,12 @@ class Seeded:
     @property
     def url(self) -> str:
         return f"sqlite:///{self.path}"
+
+
+@pytest.fixture(autouse=True)
+def _new_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test begins as a dashboard does: with no configuration that was in force before."""
+    monkeypatch.setattr(configuration, "_in_force", configuration._InForce())
 
 
 @pytest.fixture(scope="session")

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import http.client
+import json
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
-from dashboard import machines
+from dashboard import configuration
 from dashboard.hosts import is_known
+from store import health_words, writes
 from tests.dashboard.browser import served
 from tests.dashboard.calls import RUN, TOKEN, Call
 from tests.store.seeding import Seed
+
+SCHEDULE = '[schedules.hourly]\nevery = "{}"\nsuites = ["smoke"]\n'
 
 
 @pytest.mark.parametrize(
@@ -72,7 +77,7 @@ def test_a_token_that_is_exchanged(
     the former stays."""
     monkeypatch.delenv("MEMTREND_API__TOKEN")
     monkeypatch.setenv("MEMTREND_API__TOKEN_FILE", str(tmp_path / "token"))
-    monkeypatch.setattr(machines, "FRESH_S", 0.0)
+    monkeypatch.setattr(configuration, "FRESH_S", 0.0)
 
     def codes() -> list[int]:
         bearers = [{"Authorization": f"Bearer {token}"} for token in (TOKEN, "another-token")]
@@ -89,7 +94,7 @@ def test_a_token_that_is_exchanged(
 def test_what_was_read_is_fresh_for_a_moment(call: Call, record: Seed) -> None:
     """The configuration is not read for each of many calls."""
     call("GET", "/healthz")
-    assert machines.settings() is machines.settings()
+    assert configuration.settings() is configuration.settings()
 
 
 @pytest.mark.parametrize(
@@ -105,3 +110,42 @@ def test_a_filter_that_is_misspelt(where: str, field: str, call: Call) -> None:
     answer = call("GET", where)
     assert (answer.status_code, answer.json()["field"]) == (400, field)
     assert "known: " in answer.json()["error"]
+
+
+def test_a_file_that_breaks_while_the_server_runs(
+    record: Seed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """/healthz and /metrics tell of a configuration that broke before anything was asked, without being
+    unwell unless told that it is required, and of one that was mended; listening and end stand in the log."""
+    file, good, fields = tmp_path / "memtrend.toml", SCHEDULE.format("1h"), ("ok", "configuration_broken")
+    file.write_text(good)
+    monkeypatch.setenv("MEMTREND_CONFIG", str(file))
+    writes.add_event(record.db, "info", "collector", health_words.IN_FORCE)
+    with served(str(record.db.url_public), tmp_path) as address:
+        file.write_text(SCHEDULE.format("1x"))
+        answer = httpx.get(f"{address}/healthz")
+        assert (answer.status_code, *map(answer.json().get, fields)) == (200, True, True)
+        assert answer.json()["configuration_error"].startswith(health_words.BROKEN)
+        assert "schedules.hourly.every" in answer.json()["configuration_error"]
+        assert "memtrend_configuration_broken 1.0\n" in httpx.get(f"{address}/metrics").text
+        answer = httpx.get(f"{address}/healthz?configuration=required")
+        assert (answer.status_code, answer.json()["ok"]) == (503, False)
+        assert "schedules.hourly.every" in answer.json()["error"]
+        file.write_text(good)
+        answer = httpx.get(f"{address}/healthz?configuration=required")
+        assert (answer.status_code, *map(answer.json().get, fields)) == (200, True, False)
+        assert "memtrend_configuration_broken 0.0\n" in httpx.get(f"{address}/metrics").text
+    entries = [json.loads(line) for line in (tmp_path / "server.log").read_text().splitlines()]
+    own = [entry for entry in entries if entry["logger"] == "memtrend.dashboard"]
+    assert [(entry["event"], entry.get("url")) for entry in own] == [
+        ("the dashboard listens", address),
+        ("the dashboard ends", None),
+    ]
+
+
+def test_a_configuration_that_only_the_collector_refuses(call: Call, record: Seed) -> None:
+    """What a collector says that it did not take over counts as broken, too."""
+    writes.add_event(record.db, "error", "collector", f"{health_words.BROKEN}: suites/mine.yaml: line 3")
+    assert call("GET", "/healthz").json()["configuration_error"].endswith("mine.yaml: line 3")
+    writes.add_event(record.db, "info", "collector", health_words.IN_FORCE)
+    assert call("GET", "/healthz").json()["configuration_error"] is None

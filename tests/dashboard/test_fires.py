@@ -17,7 +17,7 @@ STYLE = palette.styles([], palette.THEMES["light"])
 
 def fire(day: int, state: Any, *run_ids: int, hour: int = 0, schedule: str = "nightly") -> FireRow:
     at = FIRST + timedelta(days=day, hours=hour)
-    return FireRow(schedule, at, state, run_ids, at if run_ids else None, None)
+    return FireRow(schedule, at, state, run_ids, at if run_ids else None, None, at)
 
 
 def run(run_id: int, backend: str, status: str = "whole", suite: str = "golden") -> RunState:

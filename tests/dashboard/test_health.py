@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,8 +17,10 @@ import time_machine
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
+from dashboard import server
 from store import queries, writes
 from store.database import Database, open_database
+from store.metrics import METRICS
 from tests.dashboard.conftest import Open
 from tests.dashboard.facts import HOSTILE
 from tests.dashboard.test_pages import text, title
@@ -127,6 +131,34 @@ def test_a_broken_configuration_is_told(open_page: Open, fresh: Database) -> Non
     assert "limits.timeout: <b>" in text(at)
     writes.add_event(fresh, "info", "collector", "the changed configuration is in force")
     assert title(at.run()).startswith("Everything ran; ")
+
+
+def test_a_collector_that_died_days_ago(open_page: Open, watched: str) -> None:
+    """Its heartbeat is told in days from two days on, on the card of Health and on the overview."""
+    _edit(watched, "UPDATE heartbeat SET at = datetime(at, '-49 hours')")
+    assert cards(open_page("health", watched))["Collector"] == "beat 2 days ago"
+    assert "last seen 2 days ago" in text(open_page("overview", watched))
+
+
+def test_calibrations_without_a_baseline(open_page: Open, watched: str) -> None:
+    """Where calibrations tell of no false verdict yet, the card says what they wait for."""
+    _edit(watched, f"DELETE FROM rollup WHERE metric_id = {METRICS['false_verdict'].id}")
+    at = open_page("health", watched)
+    assert cards(at)["False verdicts, A against A"] == "–"
+    assert "five days of baseline" in text(at)
+    assert frame(at, "flips")
+
+
+def test_an_environment_without_a_system(open_page: Open, watched: str) -> None:
+    """What an environment does not tell is a dash."""
+    _edit(watched, "UPDATE environment SET content = json_remove(content, '$.os')")
+    rows = frame(open_page("health", watched), "os")
+    assert {row["os"] for row in rows} == {"–"}
+
+
+def _edit(url: str, statement: str) -> None:
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as record, record:
+        record.execute(statement)
 
 
 def test_an_empty_record(open_page: Open, tmp_path: Path) -> None:
@@ -291,6 +323,7 @@ def test_settings_of_the_defaults(open_page: Open, fresh: Database) -> None:
     origins = {row["name"]: row["origin"] for row in frame(at, "origin")}
     assert origins["database.url"] == "MEMTREND_DATABASE__URL"
     assert origins["limits.timeout"] == "default"
+    assert {row["name"]: row["value"] for row in frame(at, "origin")}["dashboard.writes"] == "true"
     assert cards(at)["Configuration"] == "defaults"
 
 
@@ -337,10 +370,56 @@ def test_a_file_that_breaks_while_pages_are_open(open_page: Open, fresh: Databas
     at = open_page("settings", fresh.url_public)
     configured.write_text(CONFIGURATION + "\n[limits]\ntimeout = 'hush-hush'\n")
     at.run()
-    assert title(at) == "The configuration is broken, so the former stays in force"
+    assert title(at) == "The configuration was changed and is broken, so the former stays in force"
     assert "limits.timeout" in text(at)
     assert "hush-hush" not in text(at)
     assert {row["origin"] for row in frame(at, "origin")} == {""}
+
+
+@pytest.mark.parametrize("page", ["overview", "trends", "runs", "health", "settings"])
+def test_a_file_that_breaks_before_a_page_was_opened(
+    page: str, open_page: Open, fresh: Database, configured: Path
+) -> None:
+    """Pages go by what the dashboard started with, Health and Settings name key and file, and a mended file
+    comes into force without a start."""
+    server._log_section()
+    configured.write_text(CONFIGURATION.replace('"1h"', '"1x"'))
+    at = open_page(page, fresh.url_public)
+    told = "configuration was changed and is broken, so the former stays in force"
+    assert "cannot read" not in title(at)
+    if page in ("health", "settings"):
+        assert told in title(at)
+        assert "memtrend.toml" in text(at)
+        assert "schedules.hourly.every" in text(at)
+    configured.write_text(CONFIGURATION.replace('"1h"', '"2h"'))
+    at.run()
+    assert told not in title(at)
+    if page == "settings":
+        assert [row["when"] for row in frame(at, "when")] == ["every 2h"]
+
+
+def test_a_broken_file_over_an_empty_record(open_page: Open, configured: Path, tmp_path: Path) -> None:
+    """Health says so before anything was recorded, too."""
+    server._log_section()
+    configured.write_text("[schedules\n")
+    at = open_page("health", f"sqlite:///{tmp_path}/new.db")
+    assert title(at).endswith("the configuration was changed and is broken, so the former stays in force")
+    assert "line 1" in text(at)
+
+
+def test_a_file_that_is_gone(
+    open_page: Open, fresh: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It brings no defaults into force: pages that may not write still may not, and Settings says why."""
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "memtrend.toml"
+    file.write_text("[dashboard]\nwrites = false\n")
+    server._log_section()
+    file.unlink()
+    at = open_page("settings", fresh.url_public)
+    assert title(at) == "The configuration was changed and is broken, so the former stays in force"
+    assert "memtrend.toml is gone" in text(at)
+    assert cards(at)["Writing from these pages"] == "off"
 
 
 def test_why_nothing_can_be_asked_for(open_page: Open, fresh: Database) -> None:

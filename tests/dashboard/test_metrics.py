@@ -48,7 +48,7 @@ def figures(db: Database, now: datetime) -> dict[str, list[tuple[Labels, float]]
 
 
 def test_an_empty_record_has_no_figures_and_no_errors(db: Database) -> None:
-    """Every name is told, none has a sample."""
+    """Every name is told, none has a sample but whether the configuration is in force."""
     found = figures(db, datetime.now(UTC))
     assert set(found) == {
         "memtrend_last_run_age_seconds",
@@ -58,7 +58,9 @@ def test_an_empty_record_has_no_figures_and_no_errors(db: Database) -> None:
         "memtrend_queue_length",
         "memtrend_collector_heartbeat_age_seconds",
         "memtrend_schedule_missed",
+        "memtrend_configuration_broken",
     }
+    assert found.pop("memtrend_configuration_broken") == [({}, 0.0)]
     assert not any(found.values())
 
 

@@ -108,7 +108,7 @@ def test_a_misspelt_setting_is_said_in_words(
     """A configuration that cannot be read names the key, never its value."""
     monkeypatch.setenv("MEMTREND_DATABASES__URL", "hush-hush")
     at = open_page("overview", f"sqlite:///{tmp_path}/new.db")
-    assert title(at) == "memtrend cannot read its record"
+    assert title(at) == "memtrend cannot read its configuration"
     assert "MEMTREND_DATABASES__URL" in text(at)
     assert "hush-hush" not in text(at)
 

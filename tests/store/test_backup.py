@@ -16,6 +16,7 @@ from sqlalchemy.engine import URL, make_url
 
 from store import backup, queries, writes
 from store.database import Database, DatabaseError, open_database
+from store.errors import NoRecord
 
 
 @pytest.fixture
@@ -106,7 +107,7 @@ def test_a_server_has_tools_of_its_own(tmp_path: Path) -> None:
 
 def test_no_record_is_made_to_be_copied(url: URL, tmp_path: Path) -> None:
     """Where there is no record, none is made."""
-    with pytest.raises(DatabaseError, match="no record yet"):
+    with pytest.raises(NoRecord, match=r"no record at .*memtrend\.db: name"):
         backup.backup(url, tmp_path / "copy.db")
     assert list(tmp_path.iterdir()) == []
 

@@ -18,7 +18,8 @@ from store import models as m
 from store import queries, writes
 from store.cron import GRACE, due_time
 from store.database import Database, open_database
-from store.writes.fires import PART
+from store.errors import StoreError
+from store.writes.fires import MAX_DEATHS, PART
 from tests.store.processes import PROCESSES
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -104,6 +105,15 @@ def test_only_what_differs_is_written(
     writes.write_expected(db, "often", [*minutes[1:], minutes[-1] + MINUTE], minutes[-1] + MINUTE)
     assert written == [1, 1]
     assert [at for _, at in times(db)] == [*minutes[1:], minutes[-1] + MINUTE]
+
+
+def test_what_comes_due_while_it_is_written_is_written_too(
+    db: Database, noon: time_machine.Coordinates
+) -> None:
+    """A fire whose time comes between the question of what is ahead and the answer's last row is not lost."""
+    noon.move_to(NIGHT + MINUTE)
+    writes.write_expected(db, "nightly", [NIGHT, NIGHT + DAY], NIGHT + DAY, since=NIGHT - MINUTE)
+    assert [at for _, at in times(db)] == [NIGHT, NIGHT + DAY]
 
 
 def test_no_times_ahead_clears_them(db: Database, noon: time_machine.Coordinates) -> None:
@@ -256,6 +266,58 @@ def test_what_was_begun_is_neither_missed_nor_skipped(db: Database, noon: time_m
     writes.take_back_from_the_dead(db, new)
     writes.pass_over(db, "nightly", [NIGHT, NIGHT + DAY], "missed", "too late", new)
     assert states(db) == ["invalid", "missed", "due"]
+    told = [event.message for event in queries.events(db)][:2]
+    assert told == [
+        "fire of 2026-03-06 03:00 UTC: missed: too late",
+        "fire of 2026-03-05 03:00 UTC: failed: too late",
+    ]
+
+
+def test_what_is_said_of_a_fire_is_what_became_of_it(db: Database, noon: time_machine.Coordinates) -> None:
+    """A fire that was begun and is not finished has failed, in the calendar and in its event."""
+    expect(db)
+    leader = begin(db)
+    writes.finish_fire(db, "nightly", NIGHT, "skipped", "not in force", leader)
+    (event,) = queries.events(db)
+    assert (states(db)[0], event.message[30:], event.level) == ("invalid", "failed: not in force", "error")
+
+
+def test_nothing_is_noted_of_a_fire_that_is_not_claimed(db: Database, noon: time_machine.Coordinates) -> None:
+    """Whoever would begin, hold or close a fire that it has no more is told so, and nothing changes."""
+    expect(db)
+    leader = begin(db)
+    writes.give_back(db, "nightly", NIGHT, leader)
+    before = queries.schedule_calendar(db, NOON, NOON + 9 * DAY)
+    for late_write in (
+        lambda: writes.start_fire(db, "nightly", NIGHT, leader, late=True),
+        lambda: writes.note_runs(db, "nightly", NIGHT, [7], leader),
+        lambda: writes.hold_fire(db, "nightly", NIGHT, "x", leader, begun=True),
+        lambda: writes.finish_fire(db, "nightly", NIGHT, "missed", "x", leader),
+        lambda: writes.give_back(db, "nightly", NIGHT, leader),
+    ):
+        with pytest.raises(StoreError, match="of 2026-03-05 03:00 UTC is not claimed by this collector"):
+            late_write()
+    assert queries.schedule_calendar(db, NOON, NOON + 9 * DAY) == before
+    assert queries.events(db) == []
+
+
+def test_who_dies_idle_dies_over_nothing(db: Database, noon: time_machine.Coordinates) -> None:
+    """A fire that waits for money or for its turn after a part of it killed no collector; one at work did."""
+    expect(db)
+    leader = begin(db)
+    for _ in range(MAX_DEATHS):
+        writes.hold_fire(db, "nightly", NIGHT, "no money today", leader, begun=True)
+        leader = lead(db)
+        writes.take_back_from_the_dead(db, leader)
+        assert writes.claim_fire(db, "nightly", NIGHT, leader)
+        leader = lead(db)
+        writes.take_back_from_the_dead(db, leader)
+        assert queries.events(db) == []
+        assert writes.claim_fire(db, "nightly", NIGHT, leader)
+        writes.start_fire(db, "nightly", NIGHT, leader)
+        assert queries.waiting_fires(db) == []
+    writes.take_back_from_the_dead(db, lead(db))
+    assert [event.level for event in queries.events(db)] == ["warning"]
 
 
 def test_what_a_dead_leader_had_only_taken_is_due_again(db: Database, noon: time_machine.Coordinates) -> None:
@@ -318,7 +380,7 @@ def test_the_calendar_tells_every_state(db: Database, noon: time_machine.Coordin
         ("missed", "no collector ran"),
         ("due", None),
     ]
-    assert found[0] == ("nightly", nights[0], "done", (1, 2), nights[0] + GRACE, None)
+    assert found[0] == ("nightly", nights[0], "done", (1, 2), nights[0] + GRACE, None, nights[0])
 
 
 def test_the_calendar_has_bounds(db: Database, noon: time_machine.Coordinates) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from collectors import collector
 from store import health_words
 from store.health_words import Pulse, health_title, leg_off, refused_configuration, settings_title
+from store.queries import FireRow
 
 NOW = datetime(2026, 11, 30, 9, 0, tzinfo=UTC)  # a Monday
 ALIVE = Pulse(12.0, alive=True, scheduled=True)
@@ -77,12 +76,6 @@ def test_a_refused_configuration_is_news_until_another_is_in_force() -> None:
     assert refused_configuration([], None) == ""
 
 
-@pytest.mark.parametrize("said", [health_words.BROKEN, health_words.IN_FORCE])
-def test_the_collector_says_what_is_looked_for(said: str) -> None:
-    """The events by which a refused configuration is known are the ones that a collector writes."""
-    assert said in inspect.getsource(collector)
-
-
 @pytest.mark.parametrize(
     ("file", "origins", "expected"),
     [
@@ -128,3 +121,25 @@ def test_sizes(n: int, expected: str) -> None:
 def test_legs(counted: list[int], expected: int | None, count: int, said: str) -> None:
     """A leg is held against what was recorded, and without that against the other legs."""
     assert health_words.legs(counted, expected, count) == said
+
+
+def fire(waited: float | None, jitter: float = 0.0) -> FireRow:
+    due = NOW + timedelta(seconds=jitter)
+    began = None if waited is None else due + timedelta(seconds=waited)
+    return FireRow("nightly", NOW, "done", (), began, None, due)
+
+
+@pytest.mark.parametrize(
+    ("fires", "told"),
+    [
+        ([], None),
+        ([fire(None)], None),
+        ([fire(0.4, jitter=300)], "began in under a second, the latest in under a second"),
+        ([fire(0.4), fire(0.6), fire(240.0), fire(None)], "began in under a second, the latest after 4 min"),
+        ([fire(20.0), fire(40.0)], "began after 30 s, the latest after 40 s"),
+    ],
+)
+def test_how_late_fires_begin(fires: list[FireRow], told: str | None) -> None:
+    """The monitor's own delay counts from when a fire was due, jitter and all; what never began has none."""
+    said = health_words.punctuality(fires)
+    assert said == (told and f"those of the last day {told}")

@@ -84,6 +84,18 @@ def test_an_answer_is_that_of_its_own_run(db: Database, seed: Seed) -> None:
     assert state() == "claimed"
 
 
+def test_a_run_that_is_gone_on_with_is_that_of_its_request(db: Database, seed: Seed) -> None:
+    """A request that was queued again runs with the run that it had begun before it was claimed anew."""
+    run_id, _ = seed.open(seed.suite(), trigger="request:api")
+    request = writes.ask_for_run(db, PAYLOAD)
+    writes.claim_request(db)
+    writes.put_back_request(db, request, [run_id], None)
+    assert queries.answer(db, request)[1:] == ("queued", [run_id])  # type: ignore[index]
+    assert queries.waiting_requests(db) == [], "it waits for nothing but its turn"
+    writes.claim_request(db)
+    assert queries.answer(db, request)[1:] == ("running", [run_id])  # type: ignore[index]
+
+
 def test_there_is_no_answer_to_what_was_not_asked(db: Database) -> None:
     """An unknown id has none."""
     assert queries.answer(db, 1) is None

@@ -46,6 +46,8 @@ def test_a_failed_request_keeps_its_error(db: Database) -> None:
     assert queries.requests(db, ["queued", "done"]) == []
     with pytest.raises(StoreError, match="is not claimed"):
         writes.finish_request(db, request_id, [])
+    with pytest.raises(StoreError, match="is not claimed, so it cannot be queued again"):
+        writes.put_back_request(db, request_id, [], None)
 
 
 def test_requests_are_claimed_oldest_first(db: Database) -> None:

@@ -31,13 +31,13 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_each_key_says_who_set_it(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A variable beats the file, the file the default; a secret's file counts as the file's key."""
+    """A variable beats the file, the file the default; of a secret it is told which key names its file."""
     monkeypatch.setenv("MEMTREND_LIMITS__ATTEMPTS", "7")
     keys = {key.name: key for key in keys_in_force(load_settings(file))}
     assert keys["limits.timeout"][1:] == ("5.0", "memtrend.toml")
     assert keys["limits.attempts"][1:] == ("7", "MEMTREND_LIMITS__ATTEMPTS")
     assert keys["limits.concurrency"].origin == DEFAULT
-    assert keys["api.token"][1:] == ('"***"', "memtrend.toml")
+    assert keys["api.token"][1:] == ('"***"', "memtrend.toml: token_file")
     assert keys["backends.notes.own.depth"][1:] == ("3", "memtrend.toml")
     assert keys["backends.notes.owner"].origin == DEFAULT
     assert keys["dashboard.writes"].value is None

@@ -16,7 +16,7 @@ from store.database import Database
 from store.errors import StoreError
 from store.evidence import entry
 from store.queries.controls import ControlNight, ControlRecord, Said
-from store.queries.verdicts import newest_worse
+from store.queries.said import newest_worse
 from store.records import CaseOutcome, ClosedStatus, NewControl, NewRun
 from store.verdicts import judge
 from tests.store.seeding import START, Seed, outcome, scenario
@@ -155,8 +155,8 @@ def test_a_controls_name_is_taken(pairs: Pairs, seed: Seed, db: Database) -> Non
     with pytest.raises(StoreError, match=said):
         writes.open_pair(db, new, NewControl("keyword-control-control", "keyword", {}, OLD, None, 1))
     assert queries.count_runs(db) == 2
-    writes.release_lease(db, "backend:keyword-control", 3)
-    assert writes.open_run(db, replace(new, subset=queries.CONFIRM, token=3))
+    writes.release_lease(db, "backend:keyword-control", 2)
+    assert writes.open_run(db, replace(new, subset=queries.CONFIRM, token=2))
 
 
 def test_a_case_in_quarantine_is_no_pair(pairs: Pairs, db: Database) -> None:

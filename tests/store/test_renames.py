@@ -51,6 +51,18 @@ def test_a_backend_in_use_keeps_its_name(db: Database, seed: Seed, held: str) ->
     assert [row.name for row in queries.backends(db)] == ["old"]
 
 
+def test_a_collector_that_leads_is_stopped_first(db: Database, seed: Seed) -> None:
+    """While a collector leads, which would go on with the old name, nothing is renamed; then it is."""
+    seed.run(seed.suite(), ["a"], backend="old")
+    token = writes.acquire_lease(db, writes.LEADER_LEASE, "there:7", 60)
+    assert token is not None
+    with pytest.raises(StoreError, match="stop the collector first: there:7 leads"):
+        writes.rename_backend(db, "old", "new", "ann")
+    assert [row.name for row in queries.backends(db)] == ["old"]
+    writes.release_lease(db, writes.LEADER_LEASE, token)
+    assert writes.rename_backend(db, "old", "new", "ann").runs == 1
+
+
 def test_who_held_the_old_name_writes_no_more(db: Database, seed: Seed) -> None:
     """A run that was taken for dead cannot write under the new name, and the next token is higher."""
     run_id, token = seed.open(seed.suite(), "old")
