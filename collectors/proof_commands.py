@@ -99,7 +99,8 @@ def _print(receipt: Receipt) -> None:
 
 
 def send_test(
-    channel: Annotated[str, typer.Argument(help="The channel, as [channels] names it.")], json: Json = False
+    channel: Annotated[str, typer.Argument(help="The channel, as memtrend.toml names it.")],
+    json: Json = False,
 ) -> None:
     """Send a real message through a channel, and say what became of it. One that was disabled and takes it is
     sent to again. Exit 1 when it is refused."""
