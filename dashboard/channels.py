@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from dashboard import data, health_tables, incidents, parts, tables
+from dashboard import configuration, data, health_tables, incidents, parts, tables
 from dashboard.parts import plain
 from store import alert_budget, alert_titles, health_words, queries, words
 from store.alert_budget import Watched
@@ -37,7 +37,7 @@ def _since() -> Any:
 
 def channels() -> None:
     """A row a channel that is configured, and what it has come to."""
-    known = data.settings().channels
+    known = configuration.settings().channels
     rows = data.now(queries.channel_rows, list(known), _since())
     with parts.heading("Channels"):
         if rows:
@@ -163,7 +163,7 @@ def _delivery(row: DeliveryRow, alerts: bool) -> dict[str, Any]:
 
 def dead_man() -> None:
     """When the address that is pinged was last reached, where one is configured."""
-    if data.settings().alerts.dead_man_url is None:
+    if configuration.settings().alerts.dead_man_url is None:
         return
     beats = data.now(queries.heartbeats)
     answered = next((beat.at for beat in beats if beat.name == health_words.DEAD_MAN), None)

@@ -13,6 +13,7 @@ from dashboard import (
     axes,
     channels,
     charts,
+    configuration,
     data,
     findings,
     health_tables,
@@ -329,7 +330,7 @@ def _deliveries(row: AlertRow) -> None:
         return
     if row.incident.told_at is None:
         st.markdown("It is a suspicion: only channels with `suspicions = true` would have heard of it.")
-    elif not data.settings().channels:
+    elif not configuration.settings().channels:
         st.markdown(
             "Nobody was told: no channel is configured. `[channels.NAME]` in memtrend.toml makes one."
         )
