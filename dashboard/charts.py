@@ -145,10 +145,8 @@ def panel(lines: Sequence[Line], metric: str, window: Window, marks: Sequence[Ti
     axis = axes.axis(metric, shown_values(lines, metric))
     add_axis(figure, 1, (0.0, 1.0), axis._replace(**_every_other(axis)), window.theme)
     for line in lines:
-        few = len(line.points) <= FEW
-        add_line(
-            figure, line._replace(bold=False), metric, window, 1, mode="lines+markers" if few else "lines"
-        )
+        mode = "lines+markers" if len(line.points) <= FEW else "lines"
+        add_line(figure, line._replace(bold=False), metric, window, 1, mode)
         _add_end_marker(figure, line, metric, window)
     if marks:
         figure.add_trace(mark_lines(marks, _times(lines), axis, window))
@@ -251,8 +249,7 @@ def _times(lines: Sequence[Line]) -> list[datetime]:
 def add_line(
     figure: go.Figure, line: Line, metric: str, window: Window, number: int, mode: str = "lines+markers"
 ) -> None:
-    """A point without a marker answers the pointer, but no click; a browser draws each marker by itself, so
-    that of many it takes seconds."""
+    """Without a marker a point answers no click; a browser takes seconds to draw many markers."""
     if not line.points:
         return
     pieces = [line.points[piece] for piece in axes.segments([point.started_at for point in line.points])]

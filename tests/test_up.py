@@ -18,6 +18,7 @@ from tests import waiting
 
 WAIT_S = 60.0
 STOP_S = 12.0
+MODULES = ["dashboard.server", "collectors.collector"]
 
 CONFIG = """
 [database]
@@ -44,6 +45,10 @@ def port():
         return server.getsockname()[1]
 
 
+def is_any(process, modules):
+    return bool({*process.cmdline()} & {*modules})
+
+
 class Up:
     """`memtrend up` in a folder, with what it started; all of it is killed at the end."""
 
@@ -66,17 +71,18 @@ class Up:
         self.process.wait()
 
     def children(self):
-        """Dashboard and collector, once both are there."""
+        """Dashboard and collector, once both are there; a child just forked still bears its parent's name."""
 
         def both():
             assert self.process.poll() is None, self.err.read_text()
-            return len(found := self.process.children()) == 2 and found
+            found = self.process.children()
+            return len(found) == 2 and all(is_any(child, MODULES) for child in found) and found
 
         self.started = until(both, "two children")
         return self.started
 
     def child(self, module):
-        return next(child for child in self.children() if module in child.cmdline())
+        return next(child for child in self.children() if is_any(child, [module]))
 
     def serves(self):
         """Waits for the line with the address."""
@@ -191,7 +197,7 @@ def test_kill_leaves_no_one_behind(home, port):
     assert not any(lease.held for lease in queries.leases(record(home)))
 
 
-@pytest.mark.parametrize("module", ["dashboard.server", "collectors.collector"])
+@pytest.mark.parametrize("module", MODULES)
 def test_a_child_that_dies_takes_the_rest_along(home, port, module):
     """Half a memtrend is none: the death of either child ends the other, with a message and exit code 1."""
     with Up(home, port) as up:
