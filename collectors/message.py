@@ -1,10 +1,12 @@
 """What channels tell, as facts: kept in the outbox as JSON, and the same in every kind of channel. Pure.
 
-Every text here is plain. A channel makes it harmless for where it goes.
+Facts are as they are: who puts them in words makes them harmless for where they go.
 """
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -18,6 +20,9 @@ from store.alert_words import MOST_CASES, STATES, Message, Named, evidence, titl
 MOST_LISTED = 15
 """Alerts that a digest or a daily line names."""
 MOST_TEXTS = 3
+MOST_NAME, MOST_SENTENCE = 600, 3000
+"""Characters of one name in a line, and of what stands alone."""
+_RINGS = re.compile(r"@(?=channel|here|everyone)", re.IGNORECASE)
 
 _ACTIONS = {
     "suspected": "Suspicion, not confirmed yet",
@@ -121,12 +126,35 @@ def reference(message: Message) -> str:
 
 
 def plain_text(message: Message) -> str:
-    """All of it as lines of text, for channels that know nothing else."""
+    """All of it as lines of text, for channels that know nothing else; names do nothing there."""
     told = [*facts(message), *losses(message), *causes(message)]
-    lines = [f"{fact.label}: {'; '.join(named.name for named in fact.values)}" for fact in told]
-    listed = [f"- {named.name}" for named in message.listed]
+    lines = [f"{fact.label}: {'; '.join(_short(named) for named in fact.values)}" for fact in told]
+    listed = [f"- {_short(named)}" for named in message.listed]
     links = [f"{name.capitalize()}: {url}" for name, url in message.urls.items()]
-    return "\n".join([message.evidence, *listed, "", *lines, *links, "", reference(message)]).strip()
+    evidence = literal(message.evidence, MOST_SENTENCE)
+    return "\n".join([evidence, *listed, "", *lines, *links, "", reference(message)]).strip()
+
+
+def _short(named: Named) -> str:
+    return literal(named.name, MOST_NAME)
+
+
+def harmless(text: str) -> str:
+    """On one line, without what cannot be seen: control characters, marks that turn the direction of text,
+    halves of characters. Nobody is rung, and nothing becomes a link."""
+    seen = "".join(" " if char.isspace() else char for char in text if char.isspace() or _is_seen(char))
+    told = _RINGS.sub("＠", " ".join(seen.split()))  # noqa: RUF001
+    return told.replace("://", "：//")  # noqa: RUF001
+
+
+def _is_seen(char: str) -> bool:
+    return unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Co", "Cn")
+
+
+def literal(text: str, limit: int) -> str:
+    """Harmless where nothing can be escaped: in nobody's markup, and at most `limit` characters."""
+    told = harmless(text).replace("<", "‹").replace(">", "›")  # noqa: RUF001
+    return told if len(told) <= limit else f"{told[: limit - 1]}…"
 
 
 def _verdict(message: Message) -> str:
@@ -207,7 +235,9 @@ __all__ = [
     "digest",
     "facts",
     "frozen",
+    "harmless",
     "headline",
+    "literal",
     "losses",
     "plain_text",
     "reference",

@@ -6,11 +6,12 @@ import logging
 from importlib import import_module
 
 from collectors.channels import Refused
-from collectors.message import headline, plain_text
+from collectors.message import headline, literal, plain_text
 from store.alert_words import Message
 from store.sections import ChannelSection
 
 _TYPES = {"critical": "failure", "high": "failure", "normal": "warning", "info": "info"}
+MOST_TITLE = 150
 _OVER = ("resolved", "retracted", "intended", "died")
 
 
@@ -27,7 +28,7 @@ class Apprise:
         logging.getLogger("apprise").setLevel(
             logging.CRITICAL + 1
         )  # it logs addresses, and they hold secrets
-        self._service = apprise.Apprise()
+        self._service = apprise.Apprise(asset=apprise.AppriseAsset(http_redirects=False))
         self._text = apprise.NotifyFormat.TEXT
         urls = [_bounded(url, timeout) for url in section.url.get_secret_value().split()]
         if not self._service.add(urls):
@@ -35,7 +36,8 @@ class Apprise:
 
     def send(self, message: Message) -> None:
         kind = "success" if message.state in _OVER else _TYPES[message.severity]
-        told = {"title": headline(message), "body": plain_text(message), "body_format": self._text}
+        title = literal(headline(message), MOST_TITLE)
+        told = {"title": title, "body": plain_text(message), "body_format": self._text}
         if not self._service.notify(notify_type=kind, **told):
             raise Refused("apprise could not deliver it to every address")
 
@@ -44,7 +46,8 @@ class Apprise:
 
 
 def _bounded(url: str, timeout: float) -> str:
-    """With the time that it may take, unless the address says so itself."""
-    if "cto=" in url or "rto=" in url:
-        return url
-    return f"{url}{'&' if '?' in url else '?'}cto={timeout}&rto={timeout}"
+    """With the time that it may take, and in parts where a service takes no long text, unless the address
+    says so itself."""
+    given = {"cto=": f"cto={timeout}", "rto=": f"rto={timeout}", "overflow=": "overflow=split"}
+    added = "&".join(value for name, value in given.items() if name not in url)
+    return f"{url}{'&' if '?' in url else '?'}{added}" if added else url

@@ -8,32 +8,39 @@ or turn the line around is replaced by what looks like it.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from collectors.channels.posting import Posting
-from collectors.message import Fact, causes, facts, headline, losses, reference
+from collectors.message import (
+    MOST_NAME,
+    Fact,
+    causes,
+    facts,
+    harmless,
+    headline,
+    literal,
+    losses,
+    reference,
+)
 from store.alert_words import Message, Named
 from store.columns import to_json
 from store.sections import ChannelSection
 
 Block = dict[str, Any]
 
-MOST_TEXT, MOST_HEADER, MOST_FIELD, MOST_FIELDS = 3000, 150, 2000, 10
-MOST_URL, MOST_BUTTON, MOST_ELEMENTS = 3000, 75, 25
-MOST_NAME = 600
-"""Characters of one name in a line."""
-_BUTTONS = {
+MOST_TEXT, MOST_HEADER, MOST_FIELD, MOST_FIELDS, MOST_URL = 3000, 150, 2000, 10, 3000
+_LINKS = {
     "open": "Open the alert",
     "run": "Compare with the run before",
     "trend": "Trend",
     "acknowledge": "Acknowledge",
 }
+"""Links and no buttons: Slack reports every click on a button to an app, and warns of one that does not
+answer."""
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _ALIKE = str.maketrans({"*": "∗", "~": "∼", "`": "ˋ"})  # noqa: RUF001  that they are alike is the point
 _EMPHASIS = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
-_RINGS = re.compile(r"@(?=channel|here|everyone)", re.IGNORECASE)
 
 
 class Slack:
@@ -70,17 +77,14 @@ def _blocks(message: Message) -> Iterable[Block]:
             yield _section(_lines(map(_line, told)))
     if message.listed:
         yield _section(_lines(f"• {_named(one)}" for one in message.listed))
-    if buttons := list(_buttons(message)):
-        yield {"type": "actions", "elements": buttons[:MOST_ELEMENTS]}
+    if links := [_named(Named(words, url)) for words, url in _links(message)]:
+        yield _section(_cut("", links, MOST_TEXT, "  ·  "))
     yield {"type": "context", "elements": [_marked(escaped(reference(message), MOST_TEXT))]}
 
 
-def _buttons(message: Message) -> Iterable[Block]:
-    for name, words in _BUTTONS.items():
-        url = message.urls.get(name, "")
-        if _may_link(url):
-            text = _literal(words, MOST_BUTTON)
-            yield {"type": "button", "action_id": name, "text": text, "url": url}
+def _links(message: Message) -> Iterable[tuple[str, str]]:
+    urls = ((words, message.urls.get(name, "")) for name, words in _LINKS.items())
+    return ((words, url) for words, url in urls if _may_link(url))
 
 
 def _section(text: str) -> Block:
@@ -125,8 +129,7 @@ def _may_link(url: str) -> bool:
 
 def _literal(text: str, limit: int) -> Block:
     """Slack formats nothing in it, and unescapes nothing."""
-    plain = harmless(text).replace("<", "‹").replace(">", "›")  # noqa: RUF001
-    return {"type": "plain_text", "text": _shortened(plain, limit), "emoji": False}
+    return {"type": "plain_text", "text": literal(text, limit), "emoji": False}
 
 
 def _marked(text: str) -> Block:
@@ -135,18 +138,6 @@ def _marked(text: str) -> Block:
 
 
 # Names that do nothing
-
-
-def harmless(text: str) -> str:
-    """On one line, without what cannot be seen: control characters, marks that turn the direction of text,
-    halves of characters. Nobody is rung, and nothing becomes a link."""
-    seen = "".join(" " if char.isspace() else char for char in text if char.isspace() or _is_seen(char))
-    told = _RINGS.sub("＠", " ".join(seen.split()))  # noqa: RUF001
-    return told.replace("://", "：//")  # noqa: RUF001
-
-
-def _is_seen(char: str) -> bool:
-    return unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Co", "Cn")
 
 
 def escaped(text: str, limit: int) -> str:
@@ -162,7 +153,3 @@ def escaped(text: str, limit: int) -> str:
             break
         kept.append(_ENTITIES.get(char, char))
     return "".join([*kept, "…"])
-
-
-def _shortened(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -14,8 +14,8 @@ import pytest
 import time_machine
 
 from collectors.channels import CHANNELS, Refused, open_channel
-from collectors.channels.slack import escaped, harmless, payload
-from collectors.message import daily, digest, frozen, headline, plain_text, sample, thawed
+from collectors.channels.slack import escaped, payload
+from collectors.message import daily, digest, frozen, harmless, headline, plain_text, sample, thawed
 from store.alert_kinds import KINDS, AlertKind
 from store.alert_life import Step
 from store.alert_words import Message, message, title
@@ -67,7 +67,7 @@ def test_slack_is_told_all_there_is() -> None:
         "Lost*  4 (returned but too low 3, not stored 1)",
         "Gained*  1", "|c1>; <", "1 more", "temporal 3 of 20", "mem0ai 2.0.0 → 2.2.1",
         "A loss of fewer than 4 cases of 180", "2026-11-30 03:12 UTC", "search-team", KEY,
-        f"{BASE}/alert?alert=12",
+        f"{BASE}/alert?alert=12|Open the alert>", "do=acknowledge|Acknowledge>",
     ]  # fmt: skip
     assert [words for words in wanted if words not in shown] == []
     assert problems(json.dumps(payload(told())).encode()) == []
@@ -105,6 +105,25 @@ def test_hostile_names_do_nothing(size: int) -> None:
         shown = everything({**document, "blocks": document["blocks"][1:]})  # in a header nothing is formatted
         shown = re.sub(r"https?://[^|>\"]+", "", shown)
         assert not any(markup in shown for markup in ("*bold*", "_it_", "~no~", "`code`"))
+
+
+def test_a_link_is_no_button() -> None:
+    """Nothing in a message reports a click: a webhook has no app that could answer, so Slack would warn."""
+    assert {block["type"] for block in payload(told())["blocks"]} <= {"header", "section", "context"}
+
+
+def test_hostile_names_do_nothing_in_plain_text() -> None:
+    """Where nothing can be escaped, in a mail or behind a service that has markup of its own, the same names
+    ring nobody, link to nothing, begin no line and fill no message."""
+    bad = HOSTILE * 400
+    sent = told(
+        title=bad, evidence=bad, owner=bad, suspects=(bad,) * 3, texts=(bad,) * 3, urls={"open": BASE}
+    )
+    shown = plain_text(sent)
+    assert not {*"\u202e\u200f\u2066\u2069\x07\x1b<>"} & {*shown}
+    assert not any(markup in shown for markup in ("@here", "https://evil"))
+    assert f"Open: {BASE}" in shown.splitlines()
+    assert len(shown) < 12_000
 
 
 def test_forty_thousand_characters_fit() -> None:
@@ -271,6 +290,32 @@ def test_apprise_tells_all_its_addresses() -> None:
 
 
 @APPRISE
+def test_apprise_follows_no_redirect() -> None:
+    """A message goes to the address that is configured, and to no other that its server names."""
+    pytest.importorskip("apprise")
+    with running(strict=False) as first, running(strict=False) as elsewhere:
+        first.answers = [Answer(307, {"Location": elsewhere.url})]
+        channel = open_channel("mail", section(first.url.replace("http://", "json://"), type="apprise"))
+        with pytest.raises(Refused):
+            channel.send(told())
+        channel.close()
+    assert (len(first.posts), elsewhere.posts) == (1, [])
+
+
+@APPRISE
+def test_apprise_sends_in_parts_what_is_too_long() -> None:
+    """A service that takes short texts alone gets a long message in several, none of them too long."""
+    apprise = pytest.importorskip("apprise")
+    url = "discord://4174216298/JHMHI8qBe7bk2ZwO5U711o3dV_js"
+    channel = open_channel("chat", section(url, type="apprise"))
+    (service,) = channel._service  # type: ignore[attr-defined]
+    parts = service._apply_overflow("x " * 3000, title="a title")
+    channel.close()
+    assert service.overflow_mode == apprise.OverflowMode.SPLIT
+    assert len(parts) > 1
+
+
+@APPRISE
 def test_apprise_says_what_it_does_not_know() -> None:
     """An address that apprise has no service for is refused, and not repeated."""
     pytest.importorskip("apprise")
@@ -300,7 +345,8 @@ def test_the_snippet_of_the_documentation_verifies() -> None:
     assert not is_genuine("another", headers, body)
     assert not is_genuine("a-secret", headers, body + b" ")
     assert not is_genuine("a-secret", {}, body)
-    assert not is_genuine("a-secret", {**headers, "memtrend-timestamp": "1"}, body)
+    for said in ("1", "", "now", "9" * 5000):
+        assert not is_genuine("a-secret", {**headers, "memtrend-timestamp": said}, body)
     with time_machine.travel(datetime.now(UTC) + timedelta(hours=1)):
         assert not is_genuine("a-secret", headers, body)
 
