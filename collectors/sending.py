@@ -1,9 +1,10 @@
-"""The collector's sender: a thread beside the worker, so that a message leaves while a run goes on, and no
+"""The collector's senders: threads beside the worker, so that a message leaves while a run goes on, and no
 run waits for a channel."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping
 
 from collectors.delivery import PACE, Pace, Sender
@@ -12,17 +13,19 @@ from store.database import Database
 from store.sections import ChannelSection
 
 JOIN_S = 2.0
-"""How long the end waits for the message under way. Where it is not enough, that is sent again by its key."""
+"""How long the end waits for the messages under way. Where it is not enough, they are sent again by their
+keys."""
 
 
 class Sending:
-    """Sends to the channels that are configured, and to others once others are."""
+    """Sends to the channels that are configured, and to others once others are. Each has a thread of its own:
+    one that answers slowly, or never, holds up no other."""
 
     def __init__(self, db: Database, pace: Pace = PACE) -> None:
         self.db, self.pace = db, pace
         self._sections: Mapping[str, ChannelSection] | None = None
         self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
 
     def follow(self, sections: Mapping[str, ChannelSection]) -> None:
         """Send to these from now on; what waits for others is dropped. A sender that is at work finishes its
@@ -32,13 +35,18 @@ class Sending:
         writes.drop_others(self.db, sections)
         self._stop.set()
         self._sections, self._stop = dict(sections), threading.Event()
-        sender = Sender(self.db, sections, self.pace)
-        self._thread = threading.Thread(
-            target=sender.run, args=(self._stop,), name="memtrend-sender", daemon=True
+        self._threads = [self._sender(name, section) for name, section in sections.items()]
+
+    def _sender(self, name: str, section: ChannelSection) -> threading.Thread:
+        sender = Sender(self.db, {name: section}, self.pace)
+        thread = threading.Thread(
+            target=sender.run, args=(self._stop,), name=f"memtrend-sender {name}", daemon=True
         )
-        self._thread.start()
+        thread.start()
+        return thread
 
     def end(self) -> None:
         self._stop.set()
-        if self._thread is not None:
-            self._thread.join(JOIN_S)
+        give_up = time.monotonic() + JOIN_S
+        for thread in self._threads:
+            thread.join(max(give_up - time.monotonic(), 0))

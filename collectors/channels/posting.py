@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 import httpx
@@ -21,7 +22,7 @@ class Posting:
     """A connection that is kept between messages. Follows no redirect."""
 
     def __init__(self, url: str, timeout: float) -> None:
-        self._url = url
+        self._url, self._timeout = url, timeout
         self._client = httpx.Client(timeout=timeout, follow_redirects=False)
 
     def post(self, body: bytes, headers: Mapping[str, str]) -> int:
@@ -30,7 +31,7 @@ class Posting:
         try:
             with self._client.stream("POST", self._url, content=body, headers=told) as answer:
                 status, said = answer.status_code, answer.headers
-                _read(answer)
+                self._read(answer)
         except (httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeError):
             raise Refused("its url is no address that can be sent to; set another one") from None
         except httpx.HTTPError as error:
@@ -39,14 +40,15 @@ class Posting:
             return status
         raise _refusal(status, said)
 
+    def _read(self, answer: httpx.Response) -> None:
+        """Not for ever: what comes a byte at a time would never be too late."""
+        deadline = time.monotonic() + self._timeout
+        for _ in answer.iter_raw():
+            if answer.num_bytes_downloaded > MOST_BYTES or time.monotonic() > deadline:
+                return
+
     def close(self) -> None:
         self._client.close()
-
-
-def _read(answer: httpx.Response) -> None:
-    for _ in answer.iter_raw():
-        if answer.num_bytes_downloaded > MOST_BYTES:
-            return
 
 
 def _refusal(status: int, headers: httpx.Headers) -> Refused:

@@ -11,7 +11,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from store import models as m
-from store.alert_life import STANDING_STATES, Cause, Incident, Signal
+from store.alert_life import STANDING_STATES, Cause, Incident
+from store.alert_signals import Signal
 from store.database import Database
 from store.queries.health import censuses
 from store.sightings import Key
@@ -192,6 +193,15 @@ def census(db: Database, run_id: int) -> Census:
         return Census(legs, _tolerance(connection, run_id) if legs else 0.0)
 
 
+def failed_cases(db: Database, run_id: int) -> frozenset[str]:
+    """Names of the cases of a run that failed, in any trial; errors left out."""
+    case, result = m.case.c, m.case_result.c
+    failed = sa.and_(result.run_id == run_id, result.status == "ok", result.failure.is_not(None))
+    with db.read() as connection:
+        names = sa.select(case.name).join(m.case_result, result.case_id == case.id).where(failed)
+        return frozenset(connection.execute(names).scalars())
+
+
 def _tolerance(connection: Connection, run_id: int) -> float:
     """As the suite's cases ask it."""
     case, result = m.case.c, m.case_result.c
@@ -358,15 +368,23 @@ def channel_rows(db: Database, names: Iterable[str], since: datetime) -> list[Ch
         sa.func.count().filter(sa.and_(delivery.state == "failed", recent)),
         sa.func.max(delivery.sent_at),
     ).group_by(delivery.channel)
-    newest = sa.select(sa.func.max(delivery.id)).where(delivery.error.is_not(None)).group_by(delivery.channel)
-    errors = sa.select(delivery.channel, delivery.error).where(
-        delivery.id.in_(newest), delivery.state != "sent"
-    )
     with db.read() as connection:
         counts = {row[0]: tuple(row[1:]) for row in connection.execute(query)}
-        last = {row.channel: row.error for row in connection.execute(errors)}
+        last = {row.channel: row.error for row in connection.execute(_troubles())}
         off = {row.name: (row.disabled_at, row.reason) for row in connection.execute(sa.select(*state))}
     return [_channel_row(name, counts.get(name), last.get(name), off.get(name)) for name in names]
+
+
+def _troubles() -> sa.Select[Any]:
+    """Channel and error of the newest message of each that waits after an error, or failed with none sent
+    since: what was folded, dropped, or refused before it went well is no trouble of the channel's."""
+    delivery, sent = m.delivery.c, m.delivery.alias("sent").c
+    since = sa.exists().where(sent.channel == delivery.channel, sent.state == "sent", sent.id > delivery.id)
+    stuck = delivery.state.in_(("queued", "claimed"))
+    trouble = sa.or_(stuck, sa.and_(delivery.state == "failed", ~since))
+    newest = sa.select(sa.func.max(delivery.id)).where(delivery.error.is_not(None), trouble)
+    newest = newest.group_by(delivery.channel)
+    return sa.select(delivery.channel, delivery.error).where(delivery.id.in_(newest))
 
 
 def _channel_row(

@@ -11,7 +11,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from store import models as m
-from store.alert_life import STANDING_STATES, Incident, NotPossible, Signal, Step, Turned
+from store.alert_life import STANDING_STATES, Incident, NotPossible, Step, Turned
+from store.alert_signals import Signal
 from store.database import NOW, Database, upsert
 from store.errors import StoreError
 from store.hiding import redacted
@@ -127,7 +128,7 @@ def _kept(connection: Connection, turned: Turned, route: Route | None) -> Turned
         connection.execute(m.alert.update().where(m.alert.c.id == it.id).values(**values))
     assert it.id is not None
     for signal in it.signals:
-        _keep_signal(connection, it.id, signal, at)
+        _keep_signal(connection, it, signal, at)
     for step in turned.steps:
         step_id = _keep_step(connection, it.id, step, at, routed=route is not None)
         for delivery in route(it, step, step_id) if route else ():
@@ -170,7 +171,7 @@ def _id_of(connection: Connection, table: sa.Table, names: set[str]) -> int | No
     return found
 
 
-def _keep_signal(connection: Connection, alert_id: int, signal: Signal, at: datetime) -> None:
+def _keep_signal(connection: Connection, it: Incident, signal: Signal, at: datetime) -> None:
     values = {
         "standing": signal.standing,
         "depth": signal.depth,
@@ -182,7 +183,7 @@ def _keep_signal(connection: Connection, alert_id: int, signal: Signal, at: date
     }
     if signal.id is None:
         row = {**signal.key._asdict(), **values, "closed_at": at if signal.closed else None}
-        insert(connection, m.alert_signal, alert_id=alert_id, opened_at=at, **row)
+        insert(connection, m.alert_signal, alert_id=it.id, drill=it.drill, opened_at=at, **row)
         return
     old = m.alert_signal.c
     closed = sa.case((old.closed_at.is_(None), sa.literal(at, old.closed_at.type)), else_=old.closed_at)
@@ -220,7 +221,16 @@ def queue_delivery(
         due=NOW,
     )
     new = row.on_conflict_do_nothing(index_elements=["key"]).returning(m.delivery.c.id)
+    if delivery.urgent and alert_id is not None:
+        _hurry(connection, alert_id, delivery.channel)
     return connection.execute(new).scalar() is not None
+
+
+def _hurry(connection: Connection, alert_id: int, channel: str) -> None:
+    """What a channel is to hear of an alert first waits no longer either, since their order is kept."""
+    delivery = m.delivery.c
+    before = sa.and_(delivery.alert_id == alert_id, delivery.channel == channel, delivery.state == "queued")
+    connection.execute(m.delivery.update().where(before).values(urgent=True, due=NOW))
 
 
 def _heard_of(connection: Connection, alert_id: int | None, channel: str) -> bool:

@@ -142,7 +142,8 @@ def fold(db: Database, digest: NewDelivery, upto: int, n: int) -> bool:
 def drop_others(db: Database, channels: Collection[str]) -> int:
     """What waits for a channel that is not configured any more will not be sent. How much that was."""
     delivery = m.delivery.c
-    gone = sa.and_(delivery.state == "queued", delivery.channel.not_in(channels))
+    pending = delivery.state.in_(("queued", "claimed"))  # nobody ends the claim of a sender that was killed
+    gone = sa.and_(pending, delivery.channel.not_in(channels))
     with db.write() as connection:
         row = m.delivery.update().where(gone)
         dropped = connection.execute(

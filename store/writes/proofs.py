@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from sqlalchemy.engine import Connection
 
 from store import models as m
@@ -18,7 +16,7 @@ def begin_proof(db: Database, suite: str, backend: str, fault: str, channel: str
     """Say that a drill begins; what an earlier one did not come to say is said for it, and what it did not
     come to send is not sent. One runs at a time."""
     with db.write() as connection:
-        _drop(connection, ("queued", "claimed"))
+        _drop(connection)
         left = m.proof.update().where(m.proof.c.finished_at.is_(None))
         connection.execute(left.values(finished_at=now(), error=DIED))
         row = {"suite": suite, "backend": backend, "fault": fault, "channel": channel}
@@ -40,7 +38,7 @@ def finish_proof(
     told = {"alert_id": alert_id, "finished_at": now(), "error": redacted(error) if error else None}
     with db.write() as connection:
         connection.execute(m.proof.update().where(m.proof.c.id == proof_id).values(**values, **told))
-        _drop(connection, ("queued",))
+        _drop(connection)
         changed(connection)
 
 
@@ -50,6 +48,8 @@ def call_off_proof(db: Database, proof_id: int) -> None:
         connection.execute(m.proof.delete().where(m.proof.c.id == proof_id))
 
 
-def _drop(connection: Connection, states: Sequence[str]) -> None:
-    late = m.delivery.update().where(m.delivery.c.kind == "drill", m.delivery.c.state.in_(states))
+def _drop(connection: Connection) -> None:
+    """Those under way too: a refusal would put them off until after the drill."""
+    pending = m.delivery.c.state.in_(("queued", "claimed"))
+    late = m.delivery.update().where(m.delivery.c.kind == "drill", pending)
     connection.execute(late.values(state="dropped"))

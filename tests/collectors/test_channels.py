@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import json
+import math
 import re
+import socket
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -213,6 +217,9 @@ def test_slack_takes_it(slack: SlackServer) -> None:
             60,
         ),
         (Answer(429, {"Retry-After": "soon"}), False, 0),
+        (Answer(429, {"Retry-After": "-5"}), False, 0),
+        (Answer(429, {"Retry-After": "9" * 400}), False, math.inf),
+        (Answer(429, {"Retry-After": f"Mon, 30 Nov 2026 03:01:00 +{'9' * 30}"}), False, 0),
         (Answer(drop=True), False, 0),
     ],
 )
@@ -227,6 +234,27 @@ def test_a_refusal_says_what_to_do(slack: SlackServer, answer: Answer, permanent
     assert "127.0.0.1" not in str(refused.value)
     assert "s3cretpath" not in str(refused.value)
     assert len(slack.posts) == 1
+
+
+def test_an_answer_without_end_is_left() -> None:
+    """What an answer says is not waited for longer than the answer itself: its status is enough."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=_trickle, args=(server,))
+        thread.start()
+        channel = open_channel("team", section(f"http://127.0.0.1:{server.getsockname()[1]}/x"), 0.2)
+        assert channel.send(told()) == 200
+        channel.close()
+        thread.join(60)
+    assert not thread.is_alive()
+
+
+def _trickle(server: socket.socket) -> None:
+    """An answer of a byte at a time, until nobody listens any more."""
+    connection, _ = server.accept()
+    with connection, contextlib.suppress(OSError):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+        while not connection.sendall(b"."):
+            threading.Event().wait(0.01)
 
 
 @pytest.mark.parametrize(

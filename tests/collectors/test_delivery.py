@@ -360,6 +360,28 @@ def test_beyond_the_rate_they_wait_together(db: Database, slack: SlackServer) ->
     assert all(problems(post.body) == [] for post in slack.posts)
 
 
+def test_what_turns_critical_waits_for_nothing(db: Database, slack: SlackServer) -> None:
+    """Of one alert, an earlier message for which the hour had no room goes with the critical one, before it;
+    so does one that was put off."""
+    few = section(slack, rate=1)
+    path = route({"team": few}, AlertsSection())
+    queue(db, "fills the hour")
+    send(db, few)
+    slack.answers = [Answer(500)]
+    writes.turn_alerts(db, lambda known: [turned(incident(), "opened")], path)
+    send(db, few)
+    content = {"looks": [{"trials": 4}]}
+    worse = incident(kind="critical", content=content)
+    writes.turn_alerts(db, lambda known: [turned(known[0]._replace(signals=worse.signals), "grew")], path)
+    slack.answers = []
+    send(db, few)
+    assert [post.key for post in slack.accepted] == [
+        "fills the hour",
+        "alert 1 step 1 channel team",
+        "alert 1 step 2 channel team",
+    ]
+
+
 # Processes that die, and that race
 
 

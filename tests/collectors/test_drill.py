@@ -200,6 +200,17 @@ def test_what_has_not_arrived_by_the_end_of_a_drill_is_not_sent_later(db, of, dr
     assert queries.deliveries(db, states=["queued", "claimed"]) == []
 
 
+def test_what_is_under_way_at_the_end_of_a_drill_is_not_tried_again(db, of, drills):
+    """A channel that refuses after the drill is over, when it had hung until then, hears no more of it."""
+    over = threading.Event()
+    drills.answers = [Answer(500, first=over)]
+    with sending(db, of):
+        drill = Drill(db, of, PAIR, route(of), threading.Event(), patience_s=0.3)
+        assert "not delivered to channel drills (claimed)" in drill.run().error
+        over.set()
+    assert [(row.channel, row.state) for row in queries.deliveries(db)] == [("drills", "dropped")]
+
+
 HANG = """
 import sys, threading
 from collectors.alerting import route

@@ -14,7 +14,7 @@ from store.alert_life import Facts, acknowledge, advance
 from store.sections import ChannelSection
 from store.sightings import Key, Sighting
 from tests.collectors.collecting import until
-from tests.collectors.slack_server import running
+from tests.collectors.slack_server import Answer, running
 
 QUICK = Pace(first_s=0.05, rest_s=0.05, poll_s=0.02)
 
@@ -54,14 +54,34 @@ def test_the_sender_follows_the_channels(db, slack):
     sent."""
     sending = Sending(db, QUICK)
     try:
-        queue(db, "old", "one")
+        queue(db, "old", "one", "under way")
+        assert writes.claim_delivery(db, "old", "a sender that was killed")
         sending.follow({})
-        assert [row.state for row in queries.deliveries(db)] == ["dropped"]
+        assert {row.state for row in queries.deliveries(db)} == {"dropped"}
         sending.follow({"team": ChannelSection(type="slack", url=slack.url)})
         queue(db, "team", "two")
         until(lambda: [post.key for post in slack.accepted] == ["two"], "the message arrives")
     finally:
         sending.end()
+
+
+def test_a_channel_that_hangs_holds_up_no_other(db, slack):
+    """While one server does not answer, the messages of another channel leave."""
+    never = threading.Event()
+    with running() as slow:
+        slow.answers = [Answer(first=never)]
+        sending = Sending(db, QUICK._replace(timeout_s=600.0))
+        try:
+            queue(db, "slow", "stuck")
+            sending.follow({name: ChannelSection(type="slack", url=one.url)
+                            for name, one in (("slow", slow), ("team", slack))})  # fmt: skip
+            until(lambda: slow.posts, "the slow one has it")
+            queue(db, "team", "one", "two")
+            until(lambda: [post.key for post in slack.accepted] == ["one", "two"], "the messages arrive")
+            assert slow.accepted == []
+        finally:
+            never.set()
+            sending.end()
 
 
 def test_an_end_waits_for_no_channel(db, slack):
@@ -70,7 +90,7 @@ def test_an_end_waits_for_no_channel(db, slack):
     sending.follow({"team": ChannelSection(type="slack", url=slack.url)})
     sending.end()
     queue(db, "team", "late")
-    assert not any(thread.name == "memtrend-sender" for thread in threading.enumerate())
+    assert not any(thread.name.startswith("memtrend-sender") for thread in threading.enumerate())
     assert queries.deliveries(db)[0].state == "queued"
 
 

@@ -51,6 +51,26 @@ def test_what_a_channel_has_come_to(db: Database) -> None:
     assert quiet[1:] == (0, None, 0, 0, None, None, None, None)
 
 
+def test_what_went_well_since_is_no_trouble(db: Database) -> None:
+    """A channel is not said to fail for what was refused before its last message arrived, nor for what went
+    out in a digest."""
+    for metric in ("recall_ms", "settle_ms", "plant_ms"):
+        opened(db, "slower", metric)
+    refused = writes.claim_delivery(db, "team", "sender")
+    assert refused is not None
+    writes.give_up(db, refused, 500, "it is down")
+    sent(db, "team")
+    waiting = queries.waiting(db, "ops")
+    digest = writes.NewDelivery("digest", "ops", "digest", {})
+    assert writes.fold(db, digest, waiting[-1].id, len(waiting))
+    team, ops = queries.channel_rows(db, ["team", "ops"], LONG_AGO)
+    assert (team.failed, team.last_error, ops.last_error) == (1, None, None)
+    late = writes.claim_delivery(db, "team", "sender")
+    assert late is not None
+    writes.put_off(db, late, 60, 503, "it is busy")
+    assert queries.channel_rows(db, ["team"], LONG_AGO)[0].last_error == "it is busy"
+
+
 def test_what_people_made_of_what_each_was_told(db: Database) -> None:
     """Of the alarms that a channel was sent, each once: real, noise, and not judged; drills, improvements and
     what never arrived left out."""
