@@ -16,6 +16,7 @@ from store.database import Database
 from store.errors import DatabaseError
 from store.queries import OwedLook
 from store.settings import Settings
+from store.sightings import OF_A_VERDICT
 
 LOG = logs.get("alerts")
 SOURCE = "alerts"
@@ -71,7 +72,7 @@ class Alerting:
             self._ask_for_look(settings, owed, now)
 
     def _ask_for_look(self, settings: Settings, owed: OwedLook, now: datetime) -> None:
-        """Once its time has come, unless it costs too much: then it stays suspected, and says so."""
+        """Once its time has come, unless it costs too much: then it stays as it is, and says so."""
         most = suite_confirm(settings, owed.suite).max_cost
         if most is not None and owed.cost > most:
             why = f"asking once more would cost about ${owed.cost:.2f}, more than max_cost = {most}"
@@ -83,7 +84,7 @@ class Alerting:
         """The look that would settle what is suspected of a run is not taken: the alert says so."""
 
         def decide(known: Sequence[Incident]) -> Iterable[Turned]:
-            return [unlooked(one, why) for one in known if is_suspected_of(one, run_id)]
+            return [unlooked(one, why) for one in known if waits_for(one, run_id)]
 
         writes.turn_alerts(self.db, decide)
         writes.add_event(self.db, "warning", SOURCE, f"run {run_id} is not looked at again: {why}", run_id)
@@ -101,8 +102,10 @@ def remind(db: Database, settings: Settings, now: datetime) -> None:
         writes.send_later(db, new)
 
 
-def is_suspected_of(incident: Incident, run_id: int) -> bool:
-    return any(one.run_id == run_id and one.standing == "suspected" for one in incident.standing)
+def waits_for(incident: Incident, run_id: int) -> bool:
+    """Whether a look at that run would say more of it."""
+    told = [one for one in incident.standing if one.key.kind in OF_A_VERDICT]
+    return any(run_id in (one.first_run_id, one.run_id) for one in told)
 
 
 def unmute_over(db: Database, now: datetime, told: writes.Route) -> None:

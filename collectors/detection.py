@@ -120,6 +120,7 @@ def _closed(db: Database, settings: Settings, watched: Watched) -> ClosedRun:
         broken_before=frozenset(broken),
         legs=legs,
         tolerance=counted.tolerance,
+        failed=queries.failed_cases(db, about.id),
     )
 
 
@@ -143,12 +144,11 @@ def _facts(db: Database, watched: Watched, seen: Sequence[Sighting]) -> Facts:
     if all(one.standing == "clear" for one in seen):
         return plain
     cases = queries.run_cases(db, about.id, with_hits=False)
-    suspects, last_good = _suspects(db, about.id)
-    control = (watched.verdict.content.get("control") or {}) if watched.verdict else {}
+    suspects, last_good = _suspects(db, watched)
     return plain._replace(
         suspects=[_told(change) for change in suspects[:MOST_SUSPECTS]],
         suspect=_first(suspects),
-        shared=control.get("cause") == "shared" or bool(control.get("alike")),
+        shared=_is_shared(watched),
         context=_context(watched, cases),
         last_good_run_id=last_good,
         tags={case.case: case.tags for case in cases},
@@ -163,10 +163,24 @@ def _owner(db: Database, run: RunRow) -> str:
     return next((one.owner for one in queries.backends(db) if one.name == run.backend), "default")
 
 
-def _suspects(db: Database, run_id: int) -> tuple[Sequence[Change], int | None]:
-    """The likeliest first, and the last good run."""
-    with suppress(StoreError):  # a void run, or the first one: there is nothing to compare
-        found = queries.changes_to(db, run_id)
+def _is_shared(watched: Watched) -> bool:
+    """Whether the control fell too. What moved beside the pass rate on both tells that of itself alone: a
+    fall of the backend's own is no shared one since the machine was slow."""
+    control = (watched.verdict.content.get("control") or {}) if watched.verdict else {}
+    return control.get("cause") == "shared" or (control.get("cause") == "none" and bool(control["alike"]))
+
+
+def _suspects(db: Database, watched: Watched) -> tuple[Sequence[Change], int | None]:
+    """The likeliest first, and the last good run. Nothing is said of a run that failed: it is held against
+    the last one that did not."""
+    ended, about = watched.ended, watched.about
+    with suppress(StoreError):  # the first run, or one of which nothing is known: there is nothing to compare
+        if ended.status == "whole":
+            found = queries.changes_to(db, about.id)
+        elif before := queries.previous_run(db, ended.id):
+            found = queries.changes_between(db, before.id, ended.id)
+        else:
+            return (), None
         return found.changes.suspects, found.before.id
     return (), None
 

@@ -11,7 +11,8 @@ import streamlit as st
 from dashboard import health_tables, incidents, parts
 from store import alert_titles, alert_words
 from store.alert_kinds import KINDS
-from store.alert_life import Incident, Signal
+from store.alert_life import Incident
+from store.alert_signals import Signal
 from store.queries import AlertRow, CaseRow, DeliveryRow, StepRow
 
 SUSPECT, POSSIBLE, UNLIKELY = "suspect", "possible", "unlikely"

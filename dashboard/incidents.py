@@ -13,7 +13,8 @@ from dashboard.parts import Colour, plain
 from dashboard.sparkline import Dot, Frame
 from store import alert_life, alert_titles, alert_words, queries, writes
 from store.alert_kinds import KINDS
-from store.alert_life import TOLD_STATES, Incident, Signal, Turned
+from store.alert_life import TOLD_STATES, Incident, Turned
+from store.alert_signals import Signal
 from store.errors import StoreError
 from store.metrics import METRICS
 from store.queries import AlertRow

@@ -6,14 +6,14 @@ same run, the same suspect or the same shared cause, and only what fits none of 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from store.alert_groups import same_cause, same_fall, same_run, under
-from store.alert_kinds import KINDS, SEVERITIES, AlertKind, worst
-from store.sightings import OF_A_VERDICT, STANDINGS, Key, Sighting, Standing, is_back
+from store.alert_kinds import KINDS, SEVERITIES, AlertKind, at_least, worst
+from store.alert_signals import UNTOLD, Signal, begun, fell_further, seen_again
+from store.sightings import OF_A_VERDICT, STANDINGS, Key, Sighting
 
 State = Literal["suspicion", "suspected", "open", "acknowledged", "resolved", "retracted", "intended", "died"]
 Action = Literal[
@@ -24,27 +24,6 @@ STANDING_STATES: tuple[State, ...] = ("suspicion", "suspected", "open", "acknowl
 """In which an alert is not over."""
 TOLD_STATES: tuple[State, ...] = ("open", "acknowledged")
 MACHINE = "memtrend"
-SAME = 1e-9
-"""Depths that differ by less are one."""
-UNTOLD = -math.inf
-"""The depth that was told of what nobody was told of."""
-
-
-class Signal(NamedTuple):
-    """One thing wrong in one series. `told`: how bad it was when somebody was last told; `good`: runs in a
-    row that showed nothing of it; `run_id`: the last one that showed it, `first_run_id` the first."""
-
-    key: Key
-    standing: Standing
-    depth: float
-    told: float
-    good: int
-    run_id: int | None
-    first_run_id: int | None
-    cases: tuple[str, ...]
-    content: Mapping[str, Any]
-    closed: bool = False
-    id: int | None = None
 
 
 class Cause(NamedTuple):
@@ -83,19 +62,22 @@ class Incident(NamedTuple):
 
     @property
     def shown(self) -> list[Signal]:
-        """What it is told by: what is sure and still wrong, and not silenced; else what may be; else what
-        was."""
+        """What it is told by: what is sure and still wrong, and not silenced; else what may be; once all is
+        over, what was sure, else what might have been."""
         sure = [one for one in self.standing if one.standing == "sure" and not self.silences(one.key)]
-        return sure or self.standing or list(self.signals)
+        was = [one for one in self.signals if one.standing == "sure"]
+        return sure or self.standing or was or list(self.signals)
 
     def silences(self, key: Key) -> bool:
-        """Whether a failing backend is told in it that says nothing of its own metrics."""
+        """Whether a failing backend is told in it that says nothing of its own metrics. What is more severe
+        than that is heard: another suite of it may fail for weeks."""
         if key.kind == "improvement" or KINDS[key.kind].scope:
             return False
         return any(
             KINDS[one.key.kind].scope == "backend"
             and one.key.backend == key.backend
             and one.standing == "sure"
+            and at_least(KINDS[one.key.kind].severity, KINDS[key.kind].severity)
             for one in self.standing
         )
 
@@ -188,7 +170,7 @@ class _Board:
         return None
 
     def _begin(self, sighting: Sighting) -> None:
-        signal = _signal(sighting, self.facts)
+        signal = begun(sighting, self.facts.run_id)
         place = self._home(sighting)
         if place is None:
             self.now.append(_incident(signal, self.facts))
@@ -224,13 +206,6 @@ class _Board:
         return [one for one in found if one is not None]
 
 
-def _signal(sighting: Sighting, facts: Facts) -> Signal:
-    return Signal(
-        sighting.key, sighting.standing, sighting.depth, sighting.depth, 0, facts.run_id, facts.run_id,
-        sighting.cases, sighting.content,
-    )  # fmt: skip
-
-
 def _incident(signal: Signal, facts: Facts) -> Incident:
     cause = Cause(facts.run_id, facts.suspect, facts.shared)
     blank = Incident("suspicion", facts.at, (signal,), cause, owner=facts.owner, drill=facts.drill)
@@ -254,46 +229,13 @@ def _begun(incident: Incident) -> dict[str, Any]:
 
 def _seen_again(incident: Incident, sighting: Sighting, facts: Facts) -> Incident:
     signals = tuple(
-        _told(one, sighting, facts) if one.key == sighting.key and not one.closed else one
+        seen_again(one, sighting, facts.run_id, again=facts.again)
+        if one.key == sighting.key and not one.closed
+        else one
         for one in incident.signals
     )
     seen = incident._replace(signals=signals)
     return seen if sighting.standing == "clear" else _with_facts(seen, facts)
-
-
-def _told(signal: Signal, sighting: Sighting, facts: Facts) -> Signal:
-    """What is less sure than before says that it stands, and no more: how deep it is now, its own looks must
-    show."""
-    if sighting.standing == "clear":
-        return _cleared(signal, sighting, facts)
-    if STANDINGS.index(sighting.standing) < STANDINGS.index(signal.standing):
-        return signal._replace(good=0, run_id=facts.run_id)
-    return signal._replace(
-        standing=sighting.standing,
-        depth=sighting.depth,
-        good=0,
-        run_id=facts.run_id,
-        cases=sighting.cases or signal.cases,
-        content=sighting.content or signal.content,
-    )
-
-
-def _cleared(signal: Signal, sighting: Sighting, facts: Facts) -> Signal:
-    """A suspicion is over at once, and so is what a look takes back at the only run that showed it, or a leak
-    whose evidence faded while the level stayed; what was sure takes its number of good runs."""
-    if _taken_back(signal, sighting, facts):
-        return signal._replace(good=0, closed=True)
-    if facts.again and signal.run_id != facts.run_id:  # its own sighting was counted
-        return signal
-    good = signal.good + 1
-    return signal._replace(good=good, closed=signal.standing != "sure" or good >= KINDS[signal.key.kind].good)
-
-
-def _taken_back(signal: Signal, sighting: Sighting, facts: Facts) -> bool:
-    if facts.run_id is not None and signal.first_run_id == signal.run_id == facts.run_id:
-        return True
-    leak, now = signal.content.get("leak"), sighting.content.get("now")
-    return bool(signal.key.kind == "leak" and leak and now is not None and not is_back(leak, now))
 
 
 # What becomes of it
@@ -334,16 +276,11 @@ def _still_open(before: Incident, incident: Incident, joined: Sequence[Step], fa
     it became more severe; what a failing backend silenced, once that is over."""
     loud = [one for one in incident.standing if not incident.silences(one.key)]
     then, now = (SEVERITIES.index(one.kind.severity) for one in (before, incident))
-    if now <= then and not any(_fell_further(signal) for signal in loud):
+    if now <= then and not any(fell_further(signal) for signal in loud):
         return Turned(incident, tuple(joined))
     action: Action = "reopened" if incident.state == "acknowledged" else "grew"
     told = _all_told(incident)._replace(state="open", acknowledged_by=None)
     return Turned(told, (*joined, Step(action, run_id=facts.run_id)))
-
-
-def _fell_further(signal: Signal) -> bool:
-    step = max(KINDS[signal.key.kind].step, SAME)
-    return signal.standing == "sure" and signal.depth > signal.told + step
 
 
 def _over(incident: Incident, facts: Facts) -> Turned:

@@ -15,7 +15,8 @@ from urllib.parse import urlencode
 
 from store import verdict_words, words
 from store.alert_kinds import KINDS
-from store.alert_life import MACHINE, Incident, Signal, Step
+from store.alert_life import MACHINE, Incident, Step
+from store.alert_signals import Signal
 from store.metrics import METRICS
 
 STATES = {

@@ -34,13 +34,15 @@ class Key(NamedTuple):
 
 class Sighting(NamedTuple):
     """`depth`: how bad it is, larger is worse: points of pass rate, a share, a count. `content`: the numbers
-    and names that the evidence is told from; never a text of a memory."""
+    and names that the evidence is told from; never a text of a memory. `failed`: the cases that failed in
+    the run, for sure or not; None where that is not asked."""
 
     key: Key
     standing: Standing
     depth: float = 0.0
     cases: tuple[str, ...] = ()
     content: Mapping[str, Any] = {}
+    failed: frozenset[str] | None = None
 
 
 class Measured(NamedTuple):
@@ -64,7 +66,7 @@ class ClosedRun(NamedTuple):
     """A run that has ended, as far as alerts ask. `verdict`: the evidence in force as the record keeps it,
     None where nothing was judged; `bars`: metric -> what the suite asks for; `broken_before`: metrics whose
     bar was broken already by the whole run before, or is by a look at this one too; `tolerance`: of counts,
-    as a share."""
+    as a share; `failed`: cases that failed, those that decide nothing among them."""
 
     suite: str
     backend: str
@@ -75,6 +77,7 @@ class ClosedRun(NamedTuple):
     broken_before: frozenset[str] = frozenset()
     legs: Sequence[Leg] = ()
     tolerance: float = 0.02
+    failed: frozenset[str] | None = None
 
 
 def sightings(run: ClosedRun) -> list[Sighting]:
@@ -103,6 +106,11 @@ def proof(reason: str = "", failures: int = 1) -> Sighting:
     return Sighting(key, "sure", float(failures), content={"reason": reason})
 
 
+def judged(suite: str, backend: str, verdict: Mapping[str, Any]) -> list[Sighting]:
+    """What a verdict alone says of a whole run."""
+    return _judged(ClosedRun(suite, backend, "whole", verdict))
+
+
 def _failing(run: ClosedRun) -> Sighting:
     key = Key("failing", run.suite, run.backend)
     if run.status == "whole":
@@ -124,16 +132,24 @@ def _changed(run: ClosedRun, told: Mapping[str, Any]) -> list[Sighting]:
     side, standing = _side(told), _standing(told)
     if not side and _behind(told):
         return []
+    found = told["difference"]
+    level = {"now": found["new"]} if found else {}
     return [
         Sighting(
             Key(kind, run.suite, run.backend),
             standing if side == mine else "clear",
             _points(told, mine) if side == mine else 0.0,
             tuple(told[names]) if side == mine else (),
-            told if side == mine else {},
+            told if side == mine else level,
+            _failed(run, told) if mine == "worse" else None,
         )
         for kind, mine, names in (("regression", "worse", "lost"), ("improvement", "better", "gained"))
     ]
+
+
+def _failed(run: ClosedRun, told: Mapping[str, Any]) -> frozenset[str] | None:
+    """Of the cases that decide."""
+    return None if run.failed is None else run.failed.difference(told["aside"])
 
 
 def _side(told: Mapping[str, Any]) -> str:
@@ -175,10 +191,11 @@ def _points(told: Mapping[str, Any], side: str) -> float:
 def _critical(run: ClosedRun, told: Mapping[str, Any]) -> list[Sighting]:
     key, lost = Key("critical", run.suite, run.backend), tuple(told["critical"])
     if not lost or _side(told) != "worse":
-        return [Sighting(key, "clear")]
+        return [Sighting(key, "clear", failed=_failed(run, told))]
     trials = sum(look["trials"] for look in told["looks"])
     surely = told["stage"] == "confirmed" or trials >= CRITICAL_TRIALS
-    return [Sighting(key, "sure" if surely else _standing(told), float(len(lost)), lost, told)]
+    standing = "sure" if surely else _standing(told)
+    return [Sighting(key, standing, float(len(lost)), lost, told, _failed(run, told))]
 
 
 def _leak(run: ClosedRun, told: Mapping[str, Any]) -> list[Sighting]:
@@ -202,7 +219,7 @@ def _moved(run: ClosedRun, told: Mapping[str, Any]) -> list[Sighting]:
     return [
         _one_moved(Key(kind, run.suite, run.backend, metric), worse.get(metric))
         for metric, kind in MOVES.items()
-        if metric in run.measured
+        if metric in run.measured or metric in worse
     ]
 
 

@@ -30,7 +30,8 @@ from dashboard.parts import plain
 from dashboard.strips import Cell, Row
 from store import alert_titles, alert_words, queries, verdict_words, words
 from store.alert_kinds import KINDS
-from store.alert_life import Incident, Signal
+from store.alert_life import Incident
+from store.alert_signals import Signal
 from store.metrics import METRICS
 from store.queries import AlertRow, RunRow, TrendPoint
 

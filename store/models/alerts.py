@@ -49,7 +49,7 @@ class Alert(Base, table=True):
 class AlertSignal(Base, table=True):
     """One thing wrong in one series. `subject` is the metric, leg or schedule that it is about; `told` is its
     depth when somebody was last told; `good` counts the good runs in a row since. Of a series and kind one at
-    most is open. standing: suspicion, suspected, sure or clear."""
+    most is open, and one of a `drill`. standing: suspicion, suspected, sure or clear."""
 
     __tablename__ = "alert_signal"
     __table_args__ = (
@@ -59,6 +59,7 @@ class AlertSignal(Base, table=True):
             "suite",
             "backend",
             "subject",
+            "drill",
             unique=True,
             sqlite_where=OPEN_SIGNAL,
             postgresql_where=OPEN_SIGNAL,
@@ -71,6 +72,7 @@ class AlertSignal(Base, table=True):
     suite: str
     backend: str
     subject: str
+    drill: bool
     standing: str
     depth: float
     told: float

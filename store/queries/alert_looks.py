@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
 from store import models as m
 from store.alert_life import STANDING_STATES
+from store.alert_signals import Signal, deepens
 from store.database import Database
+from store.queries.alerts import standing_incidents
 from store.queries.said import verdicts
 from store.sightings import OF_A_VERDICT
 
@@ -19,7 +21,8 @@ LOOKS_BEFORE = 2
 
 
 class OwedLook(NamedTuple):
-    """A run of which something is suspected, in two looks, and which nobody was asked to look at again.
+    """A run of which something is suspected in two looks, be it that what is sure fell further, and which
+    nobody was asked to look at again.
     `ended_at`: when the last look was over, `cost` what it cost, in USD."""
 
     alert_id: int
@@ -32,34 +35,50 @@ class OwedLook(NamedTuple):
 
 def owed_looks(db: Database) -> list[OwedLook]:
     """Oldest first. Drills ask for theirs themselves."""
-    suspected = _suspected(db)
-    told = {
-        row.run_id: row.content["looks"][-1]["run_id"]
-        for row in verdicts(db, list(suspected)).values()
-        if row.looks == LOOKS_BEFORE
-    }
-    ended, costs = _ended(db, told.values())
+    waiting = _waiting(db)
+    said = _asked_twice(db, {run_id for _, signal in waiting for run_id in _runs(signal)})
+    owed: dict[int, tuple[int, Signal]] = {}
+    for alert_id, signal in waiting:
+        run_id = next((id for id in _runs(signal) if id in said), None)
+        if run_id and (signal.standing == "suspected" or deepens(signal, said[run_id])):
+            owed.setdefault(run_id, (alert_id, signal))
+    looks = {run_id: said[run_id]["looks"][-1]["run_id"] for run_id in sorted(owed)}
+    ended, costs = _ended(db, looks.values())
     return [
-        OwedLook(*suspected[run_id], ended[look], costs.get(look, 0.0))
-        for run_id, look in sorted(told.items())
+        OwedLook(owed[run_id][0], run_id, *owed[run_id][1].key[1:3], ended[look], costs.get(look, 0.0))
+        for run_id, look in looks.items()
         if look in ended
     ]
 
 
-def _suspected(db: Database) -> dict[int, tuple[int, int, str, str]]:
-    """Run -> alert, run, suite and backend of a signal that one look more would settle."""
-    signal, alert, request = m.alert_signal.c, m.alert.c, m.request.c
-    query = (
-        sa.select(signal.alert_id, signal.run_id, signal.suite, signal.backend, alert.context)
-        .join(m.alert, alert.id == signal.alert_id)
-        .where(signal.closed_at.is_(None), signal.standing == "suspected", signal.kind.in_(OF_A_VERDICT))
-        .where(alert.state.in_(STANDING_STATES), ~alert.drill, signal.run_id.is_not(None))
-    )
-    asked = sa.select(request.payload).where(request.kind == "look")
+def _waiting(db: Database) -> list[tuple[int, Signal]]:
+    """Signals that one look more may settle, or tell how deep they are, with the alerts that they are of."""
     with db.read() as connection:
-        rows = [row for row in connection.execute(query) if "untaken" not in row.context]
-        known = {payload.get("run") for payload in connection.execute(asked).scalars()} if rows else set()
-    return {row.run_id: tuple(row)[:4] for row in rows if row.run_id not in known}
+        standing = [
+            it for it in standing_incidents(connection) if not it.drill and "untaken" not in it.context
+        ]
+    told = [(it.id or 0, signal) for it in standing for signal in it.standing]
+    return [
+        (alert_id, signal)
+        for alert_id, signal in told
+        if signal.key.kind in OF_A_VERDICT and signal.standing in ("suspected", "sure")
+    ]
+
+
+def _runs(signal: Signal) -> list[int]:
+    """Whose look would: the first one that showed it, since newer ones come before its time where a schedule
+    fires often; the newest where that was looked at already, or where it is about how deep it went since."""
+    runs = (signal.first_run_id if signal.standing == "suspected" else None, signal.run_id)
+    return [run_id for run_id in runs if run_id is not None]
+
+
+def _asked_twice(db: Database, run_ids: Collection[int]) -> dict[int, Mapping[str, Any]]:
+    """Run -> its verdict in force, after two looks, where nobody has asked for the third."""
+    asked = sa.select(m.request.c.payload).where(m.request.c.kind == "look")
+    with db.read() as connection:
+        known = {payload.get("run") for payload in connection.execute(asked).scalars()} if run_ids else set()
+    rows = verdicts(db, [run_id for run_id in run_ids if run_id not in known]).values()
+    return {row.run_id: row.content for row in rows if row.looks == LOOKS_BEFORE}
 
 
 def _ended(db: Database, run_ids: Iterable[int]) -> tuple[dict[int, datetime], dict[int, float]]:

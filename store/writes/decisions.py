@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from sqlalchemy.engine import Connection
 
-from store.alert_life import Incident, NotPossible, Signal, Turned, close, meant, settled
+from store.alert_life import Incident, NotPossible, Turned, close, meant, settled
+from store.alert_signals import Signal
 from store.baselines import ACTIONS, Action
 from store.database import Database
 from store.errors import StoreError

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from store.alert_life import Cause, Incident, Signal, Step, Turned
+from store.alert_life import Cause, Incident, Step, Turned
+from store.alert_signals import Signal
 from store.sightings import Key
 
 AT = datetime(2026, 11, 30, 3, 12, tzinfo=UTC)

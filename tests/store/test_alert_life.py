@@ -210,6 +210,17 @@ def test_what_may_be_names_no_alert(history: History) -> None:
     assert one(history).kind.name == "critical"
 
 
+def test_what_may_have_been_names_no_alert_that_is_over(history: History) -> None:
+    """What was told and is mended is told by its own name, not by that of a suspicion that came to
+    nothing."""
+    lost = Key("critical", "golden", "mem0")
+    history.sees(sighting("sure", LEAK, content=LEAKED))
+    history.sees(sighting("suspicion", lost))
+    history.sees(sighting("clear", lost), sighting("clear", LEAK, content={"now": 0.9}))
+    assert history.sees(sighting("clear", LEAK, content={"now": 0.9})) == ["resolved"]
+    assert one(history).kind.name == "leak"
+
+
 def test_it_becomes_more_severe(history: History) -> None:
     """What was suspected when the alert was opened, and is worse than it, is told when it is sure."""
     lost, slower = Key("critical", "golden", "mem0"), Key("slower", "golden", "mem0", "recall_ms")
@@ -259,6 +270,13 @@ def test_a_failing_backend_is_one_alert_and_silences_its_metrics(history: Histor
     (alert,) = history.alerts
     assert (alert.state, alert.kind.name) == ("open", "slower")
     assert history.sees(sighting("sure", slower, 0.5)) == []
+
+
+def test_what_is_more_severe_is_not_silenced(history: History) -> None:
+    """A suite that cannot be measured for weeks does not hide that another one lost a critical case."""
+    history.sees(sighting("sure", Key("failing", "own", "mem0"), 1.0))
+    assert history.sees(sighting("sure", Key("critical", "golden", "mem0"))) == ["opened"]
+    assert [it.kind.name for it in history.alerts] == ["failing", "critical"]
 
 
 def test_another_backend_is_not_silenced(history: History) -> None:

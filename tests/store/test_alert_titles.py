@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from store import alert_titles
-from store.alert_life import Cause, Incident, Signal
+from store.alert_life import Cause, Incident
+from store.alert_signals import Signal
 from store.queries import ChannelRow, DeliveryRow, Judged, ProofRow, StepRow
 from store.sightings import Key
 

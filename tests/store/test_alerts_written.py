@@ -163,6 +163,15 @@ def test_what_is_over_stays_and_the_next_is_another(db: Database, opened: int) -
     assert len(queries.open_signals(db, "regression")) == 1
 
 
+def test_a_drill_of_a_series_whose_alert_is_open(db: Database, opened: int) -> None:
+    """Both are kept, and each goes on by itself."""
+    assert see(db, sighting(), drill=True)[0].incident.id == opened + 1
+    see(db, sighting("clear"))
+    see(db, sighting("clear"))
+    assert queries.count_alerts(db) == {"resolved": 1}
+    assert [row.incident.state for row in queries.alerts(db, drills=True)] == ["open"]
+
+
 HOSTILE = 'x"; DROP TABLE alert; --<!channel> & <b>\u202e  '
 
 
@@ -295,12 +304,12 @@ def test_a_renamed_backend_keeps_its_alerts(db: Database, opened: int) -> None:
 # What is waited for
 
 
-def suspected(db: Database, seed: Seed, *, stage: str = "suspected") -> tuple[int, int]:
+def suspected(db: Database, seed: Seed, *, stage: str = "suspected", depth: float = 0.1) -> tuple[int, int]:
     """A run of which something is suspected, and the look that was taken at once."""
     version = seed.suite()
     run_id = seed.run(version, ["a"], day=1)
     look = seed.run(version, ["a"], subset=queries.CONFIRM, trigger=queries.look_trigger(run_id))
-    told = worse(stage)
+    told = worse(stage, depth, lost=("a", "b", *(("c",) if depth > 0.1 else ())))
     told["looks"][-1]["run_id"] = look
     writes.record_verdict(db, VerdictEntry(run_id, LOOKS[stage], "worse", stage, False, False, told))
     see(db, sighting("suspected"), run_id=run_id)
@@ -319,6 +328,25 @@ def test_a_third_look_is_owed(db: Database, seed: Seed) -> None:
     assert queries.owed_looks(db) == []
     (request,) = queries.requests(db)
     assert (request.kind, request.payload, request.state) == ("look", {"run": run_id}, "queued")
+
+
+def test_a_look_is_owed_of_the_first_run(db: Database, seed: Seed) -> None:
+    """Where a schedule fires more often than a third look is waited for, newer runs that show the same put
+    it off no further; once it was asked for, and did not settle it, the newest is."""
+    first, _ = suspected(db, seed)
+    second, _ = suspected(db, seed)
+    assert [owed.run_id for owed in queries.owed_looks(db)] == [first]
+    assert writes.ask_for_look(db, first)
+    assert [owed.run_id for owed in queries.owed_looks(db)] == [second]
+
+
+def test_a_look_is_owed_of_what_fell_further(db: Database, seed: Seed, opened: int) -> None:
+    """What was told and seems to be worse by now is asked once more, or nobody would hear of it; what is as
+    bad as it was is not."""
+    suspected(db, seed)
+    assert queries.owed_looks(db) == []
+    deeper, _ = suspected(db, seed, depth=0.3)
+    assert [(owed.run_id, owed.alert_id) for owed in queries.owed_looks(db)] == [(deeper, opened)]
 
 
 def test_no_look_is_owed_of_what_needs_none(db: Database, seed: Seed) -> None:

@@ -65,6 +65,7 @@ def _signal() -> None:
         sa.Column("suite", sa.String(), nullable=False),
         sa.Column("backend", sa.String(), nullable=False),
         sa.Column("subject", sa.String(), nullable=False),
+        sa.Column("drill", sa.Boolean(), nullable=False),
         sa.Column("standing", sa.String(), nullable=False),
         sa.Column("depth", sa.Float(), nullable=False),
         sa.Column("told", sa.Float(), nullable=False),
@@ -79,7 +80,7 @@ def _signal() -> None:
     op.create_index(
         "ix_alert_signal_open",
         "alert_signal",
-        ["kind", "suite", "backend", "subject"],
+        ["kind", "suite", "backend", "subject", "drill"],
         unique=True,
         sqlite_where=sa.text("closed_at IS NULL"),
         postgresql_where=sa.text("closed_at IS NULL"),
