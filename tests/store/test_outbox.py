@@ -219,6 +219,19 @@ def test_what_waits_for_nobody_is_dropped(db: Database) -> None:
     assert states(db) == {"one": "queued", "two": "dropped"}
 
 
+@pytest.mark.parametrize("error", [None, "HTTP 500 of https://hooks.example.org/T1/s3cret-words"])
+def test_a_test_is_kept_as_it_went(db: Database, error: str | None) -> None:
+    """A message that was sent at once is over, whether it arrived or not, and names no secret."""
+    remember_secret("s3cret-words")
+    writes.record_test(
+        db, NewDelivery("test 1", "team", "test", {}, urgent=True), 500 if error else 200, error
+    )
+    (row,) = queries.deliveries(db)
+    assert (row.state, row.attempts, row.sent_at is None) == ("failed" if error else "sent", 1, bool(error))
+    assert (row.status, "s3cret" in str(row)) == (500 if error else 200, False)
+    assert writes.claim_delivery(db, "team", "me") is None
+
+
 def _claim_all(url: str, barrier: Barrier, got: Queue[list[str]], owner: str) -> None:
     db = open_database(url)
     barrier.wait(60)
