@@ -18,6 +18,7 @@ from store.alert_life import mute
 from store.database import open_database
 from tests.collectors import collecting
 from tests.collectors.collecting import Running, answered, ask, told, until
+from tests.collectors.odd_backends import ODD
 from tests.collectors.playground import (
     LOSING,
     LOST,
@@ -161,6 +162,23 @@ def test_a_look_that_a_stop_ends_is_for_the_next(db, nights):
     assert writes.claim_request(db).kind == "look"
     with Running(db):
         until(lambda: states(db) == ["open"], "the look is taken after all")
+
+
+def test_a_run_that_fails(db, nights):
+    """What changed since the last run that did not is suspected first: an upgrade takes a backend down as well
+    as it makes it worse. Two good runs end it, and its metrics say nothing meanwhile."""
+    of, plan = nights
+    down = replace(plan, backend=BackendConfig("mine", f"{ODD}Refusing", {"word": "door"}, "wordllama", None))
+    for deploy in ("4.12", "4.13"):
+        assert run(replace(down, meta={"deploy": deploy}), db).status == "invalid"
+        detect(db, of)
+    it = queries.alerts(db)[0].incident
+    assert (it.kind.name, it.state, it.last_good_run_id) == ("failing", "open", 6)
+    assert "deploy 4.12 added" in [one["sentence"] for one in it.suspects]
+    for _ in range(2):
+        run(plan, db)
+        detect(db, of)
+    assert (states(db), actions(db)) == (["resolved"], ["opened", "resolved"])
 
 
 def test_a_suspicion_that_a_look_takes_back(db, nights):
