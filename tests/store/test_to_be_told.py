@@ -8,6 +8,7 @@ from store import queries, writes
 from store.alert_life import Facts, acknowledge, advance
 from store.database import Database
 from store.sightings import Key, Sighting
+from tests.store.seeding import Seed, outcome, scenario
 
 
 def test_what_a_person_did_waits_until_it_is_routed(db: Database) -> None:
@@ -28,3 +29,15 @@ def test_a_message_is_known_by_its_key(db: Database) -> None:
     writes.drop_others(db, [])
     assert queries.is_queued(db, "daily 1 channel team")
     assert not queries.is_queued(db, "daily 2 channel team")
+
+
+def test_cases_that_failed_in_any_trial(db: Database, seed: Seed) -> None:
+    """One failed trial is enough; what broke, and what another run lost, is not among them."""
+    version = seed.suite(cases={"kept": "1", "lost": "2", "broken": "3"})
+    run_id, token = seed.open(version)
+    first = [outcome("kept"), outcome("lost"), outcome("broken", passed=None, status="error")]
+    second = [outcome("kept", trial=2), outcome("lost", passed=False, trial=2)]
+    writes.save_scenario(db, run_id, scenario(first), token)
+    writes.save_scenario(db, run_id, scenario(second, trial=2), token)
+    assert queries.failed_cases(db, run_id) == {"lost"}
+    assert queries.failed_cases(db, run_id + 1) == frozenset()
