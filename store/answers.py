@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import groupby
 
 import numpy as np
@@ -15,10 +15,17 @@ Flags = NDArray[np.bool_]
 
 
 class Table:
-    """Answers, or one metric's values, by run as arrays: a column a case, NaN for none."""
+    """Answers, or one metric's values, by run as arrays: a column a case, or each of the `columns` of what
+    else is counted; NaN for none."""
 
-    def __init__(self, record: VerdictRecord, rows: Iterable[AnswerRow | ValueRow]) -> None:
-        self.columns = {case.id: column for column, case in enumerate(record.cases)}
+    def __init__(
+        self,
+        record: VerdictRecord,
+        rows: Iterable[AnswerRow | ValueRow],
+        columns: Collection[int] | None = None,
+    ) -> None:
+        known = [case.id for case in record.cases] if columns is None else sorted(columns)
+        self.columns = {id: column for column, id in enumerate(known)}
         self.prime = frozenset(record.baseline.primed)
         found: dict[tuple[int, int], list[float]] = {}  # lists, since an array is slow to fill one by one
         for run_id, case_id, trial, *_, value in rows:

@@ -17,7 +17,12 @@ STANDINGS: tuple[Standing, ...] = ("clear", "suspicion", "suspected", "sure")
 
 CRITICAL_TRIALS = 4
 """Trials after which a critical case that is lost is told at once: the first look and three fresh ones."""
-MOVES = {"recall_ms": "slower", "returned_tokens": "dearer"}
+MOVES = {
+    "recall_ms": "slower",
+    "returned_tokens": "dearer",
+    "ingest_tokens": "dearer",
+    "money": "dearer",
+}
 """Metrics that a verdict holds against the baseline and whose rise is an alert -> its kind."""
 OF_A_VERDICT = ("critical", "regression", "leak", "slower", "dearer", "improvement")
 """Kinds that hold a run against its baseline, so that a new baseline settles them."""

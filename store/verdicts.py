@@ -21,6 +21,7 @@ from store.queries.policy import TRIAL_RUNS
 from store.queries.verdicts import (
     MEASURED,
     SCORED,
+    SPENT,
     AskedCase,
     PassRate,
     ValueRow,
@@ -32,12 +33,12 @@ from store.stats.comparisons import paired_difference
 from store.stats.intervals import SEED, Floats, Indices
 from store.stats.shift import shift_test
 
-VERSION = "1"
+VERSION = "2"
 """Rises when the same answers may get another verdict."""
 
 
 STAGES: tuple[Stage, ...] = ("suspicion", "suspected", "confirmed")
-FAMILY = len(SCORED + MEASURED)
+FAMILY = len(SCORED + MEASURED + SPENT)
 """Metrics beside the pass rate, which share the level of each look among them (Bonferroni)."""
 ENOUGH_LOST = 0.75
 """Of its trials, a case fails in so many before it counts as lost: 3 of 4."""
@@ -242,9 +243,13 @@ class _Held:
         values: dict[str, list[ValueRow]] = defaultdict(list)
         for row in self.record.values:
             values[row.metric].append(row)
-        tables = {name: Table(self.record, rows) for name, rows in sorted(values.items())}
+        tables = {name: self._told_of(name, rows) for name, rows in sorted(values.items())}
         found = (self._moved(name, table, worse) for name, table in tables.items() for worse in (True, False))
         return tuple(one for one in found if one)
+
+    def _told_of(self, name: str, rows: Sequence[ValueRow]) -> Table:
+        """A column a case, or of what scenarios spent a column a scenario."""
+        return Table(self.record, rows, {row.case_id for row in rows} if name in SPENT else None)
 
     def _moved(self, name: str, table: Table, worse: bool) -> Moved | None:
         metric = METRICS[name]

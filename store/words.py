@@ -26,6 +26,8 @@ _LABELS = {
     "returned_n": "hits returned",
     "returned_tokens": "tokens returned",
     "first_try_errors": "first-try errors",
+    "ingest_tokens": "tokens spent on a memory",
+    "money": "money spent on a scenario",
     "pass": "pass rate",
     "recall_ms": "recall time",
     "plant_ms": "planting time",

@@ -27,7 +27,9 @@ PRIME = "prime"
 PASS = METRICS["pass"].id
 SCORED = tuple(METRICS[name].id for name in ("ndcg@k", "returned_tokens"))
 MEASURED = ("recall_ms", "returned_n")
-"""Metrics that are held against the baseline beside the pass rate: from scores, and from the result rows."""
+SPENT = ("ingest_tokens", "money")
+"""Metrics that are held against the baseline beside the pass rate: from scores, from the result rows, and of
+a scenario, which plants for all of its cases."""
 
 
 class AskedCase(NamedTuple):
@@ -52,6 +54,8 @@ class AnswerRow(NamedTuple):
 
 
 class ValueRow(NamedTuple):
+    """`case_id`: for what a scenario spent, its number instead."""
+
     run_id: int
     case_id: int
     trial: int
@@ -324,6 +328,21 @@ def _values(connection: Connection, run_ids: Collection[int]) -> list[ValueRow]:
     for run_id, case_id, trial, *found in connection.execute(measured):
         told = zip(MEASURED, found, strict=True)
         rows += [ValueRow(run_id, case_id, trial, name, float(v)) for name, v in told if v is not None]
+    return rows + _spent(connection, run_ids)
+
+
+def _spent(connection: Connection, run_ids: Collection[int]) -> list[ValueRow]:
+    """Model tokens for a memory, and money for planting and asking, where there was any."""
+    played, numbers = m.scenario_result.c, dict[str, int]()
+    tokens = played.ingest_tokens * 1.0 / sa.func.nullif(played.plants, 0)
+    done = sa.and_(played.run_id.in_(run_ids), played.status == "ok")
+    query = sa.select(played.run_id, played.scenario, played.trial, tokens, played.money).where(done)
+    costly = sa.or_(played.ingest_tokens > 0, played.money > 0)
+    rows = []
+    for run_id, scenario, trial, *found in connection.execute(query.where(costly)):
+        number = numbers.setdefault(scenario, len(numbers))
+        told = zip(SPENT, found, strict=True)
+        rows += [ValueRow(run_id, number, trial, name, float(v)) for name, v in told if v]
     return rows
 
 

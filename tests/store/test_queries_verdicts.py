@@ -55,7 +55,8 @@ def test_a_run_is_held_against_the_nights_before_it(db, seed, suite, nights):
     told = {row.case_id: row.value for row in record.answers if row.run_id == tonight}
     assert [told[case.id] for case in record.cases] == [1, 1, 1, 0]
     assert [point.run_id for point in record.series] == nights
-    assert {(row.metric, row.value) for row in record.values} >= {("recall_ms", 2.0), ("returned_n", 5.0)}
+    values = {(row.metric, row.value) for row in record.values}
+    assert values >= {("recall_ms", 2.0), ("returned_n", 5.0), ("ingest_tokens", 20 / 7), ("money", 0.5)}
 
 
 def test_what_is_no_run_of_a_whole_suite_has_no_record(db, seed, suite, nights):

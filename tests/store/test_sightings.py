@@ -10,7 +10,8 @@ from store.sightings import ClosedRun, Key, Leg, Measured, Sighting, missed, sig
 from tests.store.told import control, leaking, moved, verdict, worse
 
 PASS = {"pass": Measured(40, 0.8, 0.7, 0.9)}
-TIMES = {"recall_ms": Measured(40, 12.0, 10.0, 14.0), "returned_tokens": Measured(40, 90.0, 80.0, 99.0)}
+DEARER = ("returned_tokens", "ingest_tokens", "money")
+TIMES = {name: Measured(40, 12.0, 10.0, 14.0) for name in ("recall_ms", *DEARER)}
 
 
 def seen(**fields: Any) -> dict[tuple[str, str], Sighting]:
@@ -107,7 +108,7 @@ def test_what_the_change_test_sees_is_no_leak_as_well() -> None:
     assert standing("leak", verdict=told, measured=PASS) is None
 
 
-@pytest.mark.parametrize(("metric", "kind"), [("recall_ms", "slower"), ("returned_tokens", "dearer")])
+@pytest.mark.parametrize(("metric", "kind"), [("recall_ms", "slower"), *((it, "dearer") for it in DEARER)])
 def test_slower_and_dearer(metric: str, kind: str) -> None:
     """As sure as the looks at that metric; what got quicker or cheaper is clear."""
     for stage, expected in (("suspicion", "suspicion"), ("suspected", "suspected"), ("confirmed", "sure")):

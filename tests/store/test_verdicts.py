@@ -366,6 +366,20 @@ def test_a_slow_night_alone_is_no_finding():
     assert judge(record(GOOD, row(), [row()] * 3, values=values)).moved == ()
 
 
+@pytest.mark.parametrize("metric", ["ingest_tokens", "money"])
+def test_what_planting_costs_is_held_against_it_too(metric):
+    """What a scenario spends goes through the same looks, be there fewer scenarios than cases or more."""
+
+    def values(scenarios):
+        told = [*enumerate(NIGHTS_MS, 1), (TONIGHT, 3.0)]
+        return [ValueRow(run, number, 1, metric, of) for run, of in told for number in range(scenarios)]
+
+    for scenarios in (1, CASES + 5):
+        (moved,) = judge(record(GOOD, row(), values=values(scenarios))).moved
+        assert (moved.metric, moved.worse, moved.stage) == (metric, True, "suspicion")
+        assert moved.change == pytest.approx(0.5, abs=0.05)
+
+
 def test_faster_is_better():
     """A latency that falls to a fraction has moved for the better."""
     (moved,) = judge(record(GOOD, row(), values=latencies([20 * ms for ms in NIGHTS_MS], 2.0))).moved
@@ -396,7 +410,8 @@ def records(draw: some.DrawFn) -> VerdictRecord:
     looks = draw(some.lists(some.lists(told, max_size=2), max_size=3))
     values = draw(some.lists(some.builds(
         ValueRow, some.integers(1, 7) | some.just(TONIGHT), some.integers(0, 6), some.just(1),
-        some.sampled_from(["recall_ms", "returned_n", "ndcg@k", "returned_tokens"]), some.floats(0, 1e6),
+        some.sampled_from(["recall_ms", "returned_n", "ndcg@k", "returned_tokens", "money"]),
+        some.floats(0, 1e6),
     ), max_size=30))  # fmt: skip
     rates = draw(some.lists(some.integers(0, number or 1), max_size=20))
     flags = some.dictionaries(some.integers(0, 5), some.booleans())
