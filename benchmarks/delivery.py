@@ -24,8 +24,8 @@ import httpx
 from benchmarks.measure import Bar, pairs, parser, tell
 from collectors.channels.slack import payload
 from collectors.delivery import Sender
-from collectors.message import frozen
 from store import queries, writes
+from store.alert_messages import frozen
 from store.alert_words import Message
 from store.columns import to_json
 from store.database import open_database

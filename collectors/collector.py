@@ -1,8 +1,8 @@
 """The collector: the process that runs the schedules and what dashboard, API and command line ask for.
 
-Three threads of its own: the main one rereads the configuration and takes fires and requests, a pulse says
-that it lives, and one worker runs everything, one run after the other. What fails becomes an event, or the
-answer to a request; the collector goes on.
+Threads of its own: the main one rereads the configuration and takes fires and requests, a pulse says that it
+lives, one worker runs everything, one run after the other, and a sender for each channel tells of alerts.
+What fails becomes an event, or the answer to a request; the collector goes on.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from collectors import envs, policy
 from collectors.alerting import Alerting
 from collectors.budget import Allowance, allowance
-from collectors.configured import load_suite, register_all, suite_names, suite_owner
+from collectors.configured import load_suite, register_all, suite_names, suite_owner, undrillable
 from collectors.dead_man import DeadMan
+from collectors.drill import prove
 from collectors.ending import for_log, running_long
 from collectors.fires import Fires
 from collectors.lint.noting import note
@@ -40,6 +41,7 @@ from collectors.pairs import (
 from collectors.process import quiet_retries, stop_on_signals
 from collectors.pulse import Pulse
 from collectors.reload import SettingsFile
+from collectors.requested import LookRequest, ProofRequest, RunRequest
 from collectors.resume import go_on
 from collectors.sending import Sending
 from collectors.suite import SuiteError
@@ -75,26 +77,6 @@ class Refusal(NamedTuple):
 
     since: datetime
     reason: str
-
-
-class RunRequest(BaseModel):
-    """The payload of a request of kind `run`."""
-
-    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
-
-    suite: str
-    backend: str
-    trials: int = Field(1, ge=1)
-    tag: str = ""
-    meta: dict[str, str] = {}
-
-
-class LookRequest(BaseModel):
-    """The payload of a request of kind `look`: a run that is asked once more."""
-
-    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
-
-    run: int = Field(ge=1)
 
 
 def main(*, first_runs: bool = False, stand_by: bool = False) -> int:
@@ -284,7 +266,9 @@ class Collector:
 
     def _take_back(self, request: RequestRow, cut_short: Sequence[int]) -> None:
         """What a collector that died had taken waits for its turn again, to be gone on with where it was
-        begun; unless too many have died over it."""
+        begun; unless too many have died over it. A drill has failed by that."""
+        if request.kind == "proof":
+            return self._finish(request, [], writes.DIED)
         begun = self._begun(request)
         run_ids = [begun.id] if begun else []
         if begun and begun.id in cut_short:
@@ -310,10 +294,12 @@ class Collector:
         """What is to be done for it."""
         if request.kind == "look":
             return partial(self._look_asked, request, self._run_named(request))
+        if request.kind == "proof":
+            return partial(self._proof_asked, request, self._drilled(request))
         if request.kind != "run":
-            raise StoreError(f"unknown kind of request {request.kind!r}; known: run, look")
+            raise StoreError(f"unknown kind of request {request.kind!r}; known: run, look, proof")
         asked = RunRequest(**request.payload)
-        self._refuse_unknown(asked)
+        self._refuse_unknown(Pair(asked.suite, asked.backend))
         return partial(self._run_asked, request, asked)
 
     def _run_named(self, request: RequestRow) -> RunRow:
@@ -323,8 +309,15 @@ class Collector:
             raise StoreError(f"no run {asked.run} is in the record")
         return row
 
-    def _refuse_unknown(self, asked: RunRequest) -> None:
-        if problem := unknown_names(self.settings, Pair(asked.suite, asked.backend)):
+    def _drilled(self, request: RequestRow) -> Pair:
+        pair = Pair(**ProofRequest(**request.payload).model_dump())
+        self._refuse_unknown(pair)
+        if problem := undrillable(self.settings, pair.backend):
+            raise StoreError(problem)
+        return pair
+
+    def _refuse_unknown(self, pair: Pair) -> None:
+        if problem := unknown_names(self.settings, pair):
             raise StoreError(problem)
 
     def _answer(self, request: RequestRow, answer: Callable[[], None]) -> None:
@@ -375,17 +368,29 @@ class Collector:
         writes.put_back_request(self.db, request.id, run_ids, reason, self.leader)
 
     def _look_asked(self, request: RequestRow, row: RunRow) -> None:
-        """One that a stop ends is for the next collector; of one that cannot be taken the alert tells."""
-        allowed, way = self.allowance(), Asked("look", wait_s=self.busy_wait_s)
+        """Of one that cannot be taken the alert tells."""
+        done = self._once(request, Pair(row.suite, row.backend), "look", looking_at(row.id))
+        if done and done.problem:
+            self.alerting.not_looked(row.id, done.problem)
+        if done:
+            self._finish(request, [done.outcome.run_id] if done.outcome else [], done.problem)
+
+    def _proof_asked(self, request: RequestRow, pair: Pair) -> None:
+        if done := self._once(request, pair, "drill", prove):
+            self._finish(request, [], done.problem)
+
+    def _once(self, request: RequestRow, pair: Pair, trigger: str, how: How) -> Done | None:
+        """What it came to. None: it waits for the day's money, or a stop ended it and the next collector does
+        it."""
+        allowed, way = self.allowance(), Asked(trigger, wait_s=self.busy_wait_s)
         with logs.bound(request=request.id):
-            done = self._run(Pair(row.suite, row.backend), way, looking_at(row.id))
+            done = self._run(pair, way, how)
         if done.waits:
             self._waiting.add(request.id, allowed)
         if done.waits or self.stop.is_set():
-            return writes.put_back_request(self.db, request.id, [], str(done.problem), self.leader)
-        if done.problem:
-            self.alerting.not_looked(row.id, done.problem)
-        self._finish(request, [done.outcome.run_id] if done.outcome else [], done.problem)
+            self._put_back(request, [], str(done.problem))
+            return None
+        return done
 
     def _finish(self, request: RequestRow, run_ids: Sequence[int], error: str | None) -> None:
         writes.finish_request(self.db, request.id, run_ids, error, self.leader)

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from datetime import UTC, datetime
 from typing import NamedTuple
 from uuid import uuid4
 
@@ -20,6 +19,7 @@ from collectors import message as messages
 from collectors.channels import TIMEOUT_S, Channel, Refused, open_channel
 from collectors.lease import whoami
 from store import logs, queries, writes
+from store.alert_messages import frozen, thawed
 from store.alert_words import Message
 from store.database import Database
 from store.errors import StoreError
@@ -133,7 +133,7 @@ class Sender:
             return
         key = f"digest {waiting[0].id} to {waiting[-1].id} channel {name}"
         told = messages.digest(name, section.rate, key, [one.payload for one in waiting])
-        digest = writes.NewDelivery(key, name, "digest", messages.frozen(told))
+        digest = writes.NewDelivery(key, name, "digest", frozen(told))
         writes.fold(self._db, digest, waiting[-1].id, len(waiting))
 
     def _deliver(self, claim: writes.Claim, section: ChannelSection) -> None:
@@ -148,7 +148,7 @@ class Sender:
     def _send(self, claim: writes.Claim, section: ChannelSection) -> int | None:
         if claim.attempts > self._pace.attempts:
             raise Refused("whoever sent it died of it each time", permanent=True)
-        message = messages.thawed(claim.payload)
+        message = thawed(claim.payload)
         if section.include_text:
             message = message._replace(texts=_texts(self._db, message))
         if claim.channel not in self._open:
@@ -199,11 +199,9 @@ def try_channel(
 ) -> int | None:
     """Send a test now, whatever waits, and keep what became of it. A channel that takes it and was disabled
     is sent to again. Returns the status of HTTP. Raises `Refused`."""
-    key = f"test {datetime.now(UTC).isoformat()} channel {name}"
-    message = messages.sample(key, name)
-    row = writes.NewDelivery(key, name, "test", messages.frozen(message), urgent=True)
+    row = writes.a_test(name)
     try:
-        status = _guarded(lambda: _sent_once(opener(name, section, TIMEOUT_S), message))
+        status = _guarded(lambda: _sent_once(opener(name, section, TIMEOUT_S), thawed(row.payload)))
     except Refused as refused:
         writes.record_test(db, row, refused.status, str(refused))
         raise

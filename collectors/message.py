@@ -1,4 +1,4 @@
-"""What channels tell, as facts: kept in the outbox as JSON, and the same in every kind of channel. Pure.
+"""What channels tell, as facts, the same in every kind of channel. Pure.
 
 Facts are as they are: who puts them in words makes them harmless for where they go.
 """
@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from store import words
 from store.alert_kinds import KINDS, SEVERITIES
 from store.alert_life import Incident
-from store.alert_words import MOST_CASES, STATES, Message, Named, evidence, title
+from store.alert_messages import thawed
+from store.alert_words import STATES, Message, Named, evidence, title
 
 MOST_LISTED = 15
 """Alerts that a digest or a daily line names."""
@@ -42,25 +43,6 @@ class Fact(NamedTuple):
 
     label: str
     values: tuple[Named, ...]
-
-
-def frozen(message: Message) -> dict[str, Any]:
-    """As JSON values, for the outbox."""
-    told = message._asdict()
-    for name in ("cases", "listed"):
-        told[name] = [named._asdict() for named in told[name]]
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in told.items()}
-
-
-def thawed(payload: Mapping[str, Any]) -> Message:
-    """What was frozen, be it by another release."""
-    known = {name: value for name, value in payload.items() if name in Message._fields}
-    told: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in known.items()
-    }
-    for name in ("cases", "listed"):
-        told[name] = tuple(Named(**named) for named in told.get(name, ()))
-    return Message(**told)
 
 
 # In words
@@ -210,12 +192,6 @@ def daily(key: str, incidents: Iterable[tuple[Incident, str]]) -> Message:
     return _collected(key, "daily", told, "Nobody has acknowledged them, and they have not passed.", names)
 
 
-def sample(key: str, channel: str) -> Message:
-    """What `memtrend alerts test` sends."""
-    told = "Whoever reads this would have been told of an alert as well."
-    return _collected(key, "test", f"A test of channel {channel}: nothing is wrong", told, [])
-
-
 def _collected(key: str, action: str, title: str, evidence: str, listed: Sequence[Named]) -> Message:
     shown = tuple(listed[:MOST_LISTED])
     more = len(listed) - len(shown)
@@ -225,22 +201,3 @@ def _collected(key: str, action: str, title: str, evidence: str, listed: Sequenc
 
 def _listed(alert_id: int | None, told: str) -> str:
     return f"Alert {alert_id}: {told}" if alert_id else told
-
-
-__all__ = [
-    "MOST_CASES",
-    "Fact",
-    "causes",
-    "daily",
-    "digest",
-    "facts",
-    "frozen",
-    "harmless",
-    "headline",
-    "literal",
-    "losses",
-    "plain_text",
-    "reference",
-    "sample",
-    "thawed",
-]

@@ -8,6 +8,7 @@ from datetime import date
 from collectors import message as messages
 from store.alert_kinds import at_least
 from store.alert_life import Incident, Step
+from store.alert_messages import frozen
 from store.alert_words import message
 from store.sections import AlertsSection, ChannelSection
 from store.writes import NewDelivery, Route
@@ -16,17 +17,19 @@ TOLD = frozenset({"opened", "grew", "reopened"})
 """Steps that a channel hears by what it asks for. `unmuted` is one where the alert is open still."""
 FOLLOWING = frozenset({"died", "acknowledged", "resolved", "retracted", "intended"})
 """Steps that a channel hears that heard of the alert before."""
+ENDS = FOLLOWING - {"acknowledged"}
+"""Of them, those after which there is nothing left to be told when a mute is over."""
 
 Sections = Mapping[str, ChannelSection]
 
 
 def route(sections: Sections, alerts: AlertsSection) -> Route:
-    """Who is told of a step. Muted alerts are not told, drills only to channels for drills, suspicions only
+    """Who is told of a step. Of muted alerts only the end is told, drills only to channels for drills, suspicions only
     to channels that ask for them. What ends is told where it was told that it began: `NewDelivery.follows`,
     since the record alone knows where that was."""
 
     def routed(incident: Incident, step: Step, step_id: int) -> Iterator[NewDelivery]:
-        if incident.muted_until is not None:
+        if incident.muted_until is not None and step.action not in ENDS:
             return
         for name, section in sections.items():
             follows = _follows(section, incident, step)
@@ -72,7 +75,7 @@ def _delivery(
     told = message(incident, step, key, base_url)
     urgent = incident.drill or incident.kind.severity == "critical"
     kind = "drill" if incident.drill else "alert" if step.action in {*TOLD, "suspected"} else "update"
-    return NewDelivery(key, name, kind, messages.frozen(told), urgent, follows)
+    return NewDelivery(key, name, kind, frozen(told), urgent, follows)
 
 
 def daily_lines(
@@ -88,7 +91,7 @@ def daily_lines(
         own = [(one, _page(alerts.base_url, one)) for one in standing if asks_for(section, one)]
         if own:
             key = f"daily {day.isoformat()} channel {name}"
-            found.append(NewDelivery(key, name, "daily", messages.frozen(messages.daily(key, own))))
+            found.append(NewDelivery(key, name, "daily", frozen(messages.daily(key, own))))
     return found
 
 

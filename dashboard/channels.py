@@ -191,7 +191,7 @@ def proofs(most: int = 10) -> None:
     if not rows:
         st.markdown(
             "Never tried. `memtrend alerts proof` puts a fault into a backend and waits until a channel has "
-            "told of it; `proof` in `[alerts]` does so by a schedule."
+            'told of it; a schedule with `kind = "proof"` does so by itself.'
         )
         return
     column = st.column_config

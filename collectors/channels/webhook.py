@@ -7,7 +7,7 @@ import hmac
 import time
 
 from collectors.channels.posting import Posting
-from collectors.message import frozen
+from store.alert_messages import frozen
 from store.alert_words import Message
 from store.columns import to_json
 from store.sections import ChannelSection

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import streamlit as st
 
-from dashboard import alert_tables, channels, data, incidents, navigation, parts, tables
+from dashboard import alert_tables, channel_actions, channels, data, incidents, navigation, parts, tables
 from store import alert_titles, alert_words, queries, words
 from store.alert_kinds import KINDS
 from store.alert_life import STANDING_STATES, TOLD_STATES
@@ -56,6 +56,7 @@ def _empty() -> None:
     text = "An alert opens when a run shows that something got worse, and a later look bears it out."
     parts.nothing_yet(alert_titles.alerts_title([], 0), text, COMMANDS)
     channels.proof_line()
+    channel_actions.buttons()
     channels.channels()
 
 
@@ -165,9 +166,10 @@ def _opener(key: str) -> Any:
 
 def _trust() -> None:
     st.subheader("Can the alarms be trusted?", anchor=False)
-    with st.container(horizontal=True, gap="medium"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         channels.precision()
         channels.proof_line()
+        channel_actions.buttons()
     channels.channels()
     left, right = st.columns([1.3, 1], gap="medium")
     with left:

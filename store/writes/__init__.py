@@ -72,6 +72,7 @@ from store.writes.outbox import (
     CLAIM_S,
     LONGEST_WAIT_S,
     Claim,
+    a_test,
     claim_delivery,
     disable_channel,
     drop_others,
@@ -89,6 +90,7 @@ from store.writes.policy import (
     explain_version,
 )
 from store.writes.proofs import (
+    DIED,
     begin_proof,
     call_off_proof,
     finish_proof,
@@ -116,6 +118,7 @@ from store.writes.verdicts import (
 
 __all__ = [
     "CLAIM_S",
+    "DIED",
     "LEADER_LEASE",
     "LONGEST_WAIT_S",
     "MAX_DEATHS",
@@ -130,6 +133,7 @@ __all__ = [
     "PassedOver",
     "Renamed",
     "Route",
+    "a_test",
     "acquire_lease",
     "act_on_alert",
     "add_event",

@@ -52,7 +52,7 @@ def beat(db: Database, name: str, pid: int, host: str) -> None:
 
 
 def add_request(db: Database, kind: str, payload: Mapping[str, Any], author: str = "local") -> int:
-    """Ask the collector to do something. kind: run or look."""
+    """Ask the collector to do something. kind: run, look or proof."""
     row = {"kind": kind, "payload": payload, "author": author, "state": "queued", "run_ids": []}
     with db.write() as connection:
         return insert(connection, m.request, created_at=now(), **row)

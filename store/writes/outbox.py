@@ -17,6 +17,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.sql.base import Executable
 
 from store import models as m
+from store.alert_messages import frozen, sample
 from store.database import NOW, Database, upsert
 from store.hiding import redacted
 from store.queries.outbox import foldable
@@ -176,6 +177,12 @@ def enable_channel(db: Database, name: str, why: str) -> bool:
             insert_event(connection, "info", SOURCE, f"channel {name} is sent to again: {why}", None)
             changed(connection)
         return bool(gone)
+
+
+def a_test(channel: str) -> NewDelivery:
+    """A message to see whether a channel takes one."""
+    key = f"test {now().isoformat()} channel {channel}"
+    return NewDelivery(key, channel, "test", frozen(sample(key, channel)), urgent=True)
 
 
 def record_test(db: Database, delivery: NewDelivery, status: int | None, error: str | None) -> None:

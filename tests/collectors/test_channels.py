@@ -19,9 +19,10 @@ import time_machine
 
 from collectors.channels import CHANNELS, Refused, open_channel
 from collectors.channels.slack import escaped, payload
-from collectors.message import daily, digest, frozen, harmless, headline, plain_text, sample, thawed
+from collectors.message import daily, digest, harmless, headline, plain_text
 from store.alert_kinds import KINDS, AlertKind
 from store.alert_life import Step
+from store.alert_messages import frozen, sample, thawed
 from store.alert_words import Message, message, title
 from store.hiding import redacted
 from store.sections import AlertsSection, ChannelSection

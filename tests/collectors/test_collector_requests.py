@@ -56,7 +56,9 @@ def test_requests_are_picked_up_while_a_run_is_under_way(slow_home, db, monkeypa
             {"suite": "mine", "backend": "floor", "tag": "no-such"},
             "suite mine: no case bears the tag 'no-such'",
         ),
-        ("dance", {}, "unknown kind of request 'dance'; known: run, look"),
+        ("proof", {"suite": "mine", "backend": "flour"}, "unknown backend 'flour'"),
+        ("proof", {"suite": "mine", "backend": "floor"}, "a drill is held on a backend of ours alone"),
+        ("dance", {}, "unknown kind of request 'dance'; known: run, look, proof"),
     ],
 )
 def test_a_request_that_cannot_be_done_says_why(home, db, kind, payload, part):

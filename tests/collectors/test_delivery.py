@@ -18,11 +18,11 @@ import time_machine
 
 from collectors.channels import Refused
 from collectors.delivery import Pace, Sender, backoff_s, try_channel
-from collectors.message import frozen
 from collectors.routing import route
 from store import models as m
 from store import queries, writes
 from store.alert_life import Step
+from store.alert_messages import frozen
 from store.alert_words import Message, message
 from store.database import NOW, Database, open_database
 from store.sections import AlertsSection, ChannelSection

@@ -321,6 +321,19 @@ def test_drills_follow_their_schedule(db, of, drills):
     assert len(drills.accepted) == 1
 
 
+def test_a_drill_is_held_for_who_asks(db, of, drills):
+    """A page asks the collector for one, as the command holds it; one that a collector died over failed."""
+    killed = writes.add_request(db, "proof", PAIR._asdict())
+    assert writes.claim_request(db).id == killed
+    asked = writes.add_request(db, "proof", PAIR._asdict())
+    with collecting.Running(db):
+        assert collecting.answered(db, asked).state == "done"
+        assert collecting.answered(db, killed).error == DIED
+    [receipt] = queries.proofs(db)
+    assert receipt.passed
+    assert len(drills.accepted) == 1
+
+
 # The dead-man switch
 
 

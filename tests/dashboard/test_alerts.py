@@ -126,6 +126,39 @@ def test_whether_the_alarms_can_be_trusted(open_page: Open, url: str) -> None:
     assert "false alarms a month to be expected of" in told
 
 
+@pytest.mark.usefixtures("_channels")
+def test_a_test_is_sent_by_the_collector(open_page: Open, copied: str, copy: Database) -> None:
+    """The button puts a real message into the outbox, before all that waits; of a channel that is off it says
+    so; and where pages may not write there is none."""
+    at = open_page("alerts", copied)
+    assert "Hold it" not in labels(at)  # for want of a channel for drills
+    at.selectbox(key="test-channel").set_value("ops").run()
+    at.button(key="send-test").click().run()
+    assert "ops is off" in at.toast[0].value
+    at.selectbox(key="test-channel").set_value("team").run()
+    at.button(key="send-test").click().run()
+    (test,) = [row for row in queries.deliveries(copy) if row.kind == "test"]
+    assert (test.channel, test.state, test.payload["action"]) == ("team", "queued", "test")
+    claim = writes.claim_delivery(copy, "team", "sender", urgent=True)
+    assert claim is not None
+    assert claim.key == test.key
+    config.set_option("server.address", "0.0.0.0")
+    assert "Send it" not in labels(open_page("alerts", copied))
+
+
+def test_a_drill_is_asked_for(
+    open_page: Open, copied: str, copy: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The button asks the collector for a drill of what the schedule of drills names."""
+    schedule = '[schedules.drill]\nkind = "proof"\nevery = "7d"\nsuites = ["golden"]\nbackends = ["dense"]\n'
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "memtrend.toml").write_text(CHANNELS + "drills = true\n" + schedule)
+    at = open_page("alerts", copied)
+    at.button(key="hold-drill").click().run()
+    (asked,) = queries.requests(copy, ["queued"])
+    assert (asked.kind, asked.payload) == ("proof", {"suite": "golden", "backend": "dense"})
+
+
 def test_two_hundred_alerts(open_page: Open, copied: str, copy: Database) -> None:
     """Beyond what can be read as rows, alerts are in a table; none is left out."""
     many(copy, 200)

@@ -43,7 +43,7 @@ def test_a_deploy_asks_for_a_run(call: Call, record: Seed) -> None:
 
 def test_the_collector_takes_what_the_api_asks_for(call: Call, record: Seed) -> None:
     """The payload is one that the collector understands."""
-    from collectors.collector import RunRequest
+    from collectors.requested import RunRequest
 
     call("POST", "/api/runs", json=RUN | {"subset": "odd", "meta": {"build": "412"}})
     (row,) = queries.requests(record.db)
