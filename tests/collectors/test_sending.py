@@ -10,7 +10,7 @@ from collectors.configured import configured
 from collectors.delivery import Pace
 from collectors.sending import Sending
 from store import queries, writes
-from store.alert_life import Facts, acknowledge, advance
+from store.alert_life import Facts, acknowledge, advance, mute
 from store.sections import ChannelSection
 from store.sightings import Key, Sighting
 from tests.collectors.collecting import until
@@ -104,6 +104,22 @@ def test_what_somebody_does_on_a_page_is_told(db, of):
     assert sorted(row.kind for row in queries.deliveries(db)) == ["alert", "update"]
     Alerting(db, 0).tick(of, now)
     assert len(queries.deliveries(db)) == 2
+
+
+def test_a_clock_that_is_set_ends_a_mute_once(db, of):
+    """A mute lasts until its time by the clock that is right now: one that is set back makes it no longer
+    than that, one that is set there and back tells of its end once."""
+    now = datetime.now(UTC)
+    it = alarmed(db, now)
+    writes.act_on_alert(db, it.id, lambda one: mute(one, now + timedelta(hours=8), now, "ann"))
+    collector = Alerting(db, 0)
+    for hours in (0, -48, 1, 7):
+        collector.tick(of, now + timedelta(hours=hours))
+        assert queries.deliveries(db) == []
+    for hours in (9, -48, 9, 10):
+        collector.tick(of, now + timedelta(hours=hours))
+    told = [row.payload["action"] for row in queries.deliveries(db) if row.kind != "daily"]
+    assert told == ["unmuted"]
 
 
 def test_a_channel_is_reminded_once_a_day(db, of):
