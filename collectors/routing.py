@@ -24,9 +24,9 @@ Sections = Mapping[str, ChannelSection]
 
 
 def route(sections: Sections, alerts: AlertsSection) -> Route:
-    """Who is told of a step. Of muted alerts only the end is told, drills only to channels for drills, suspicions only
-    to channels that ask for them. What ends is told where it was told that it began: `NewDelivery.follows`,
-    since the record alone knows where that was."""
+    """Who is told of a step. Of muted alerts only the end is told, drills only to channels for drills,
+    suspicions only to channels that ask for them. What ends is told where it was told that it began:
+    `NewDelivery.follows`, since the record alone knows where that was."""
 
     def routed(incident: Incident, step: Step, step_id: int) -> Iterator[NewDelivery]:
         if incident.muted_until is not None and step.action not in ENDS:

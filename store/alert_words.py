@@ -149,7 +149,8 @@ def _critical(signal: Signal) -> str:
     named = words.listed(signal.cases[:MOST_CASES])
     more = len(signal.cases) - MOST_CASES
     told = f"{named} and {more} more" if more > 0 else named
-    return f"{told} failed in at least {ceil(ENOUGH_LOST * trials)} of {words.count(trials, 'trial')}."
+    said = f"{told} failed in at least {ceil(ENOUGH_LOST * trials)} of {words.count(trials, 'trial')}."
+    return f"{said}{_untaken(signal)}"
 
 
 def _leak(signal: Signal) -> str:
@@ -192,7 +193,13 @@ def _missed(signal: Signal) -> str:
 
 
 def _moved(signal: Signal) -> str:
-    return f"{verdict_words.moved({'moved': [signal.content]})[0].capitalize()}."
+    return f"{verdict_words.moved({'moved': [signal.content]})[0].capitalize()}.{_untaken(signal)}"
+
+
+def _untaken(signal: Signal) -> str:
+    """Why nobody asked once more."""
+    why = signal.content.get("untaken")
+    return f" {why[:1].upper()}{why[1:]}." if why else ""
 
 
 def _proof(signal: Signal) -> str:

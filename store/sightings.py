@@ -220,7 +220,8 @@ def is_back(leak: Mapping[str, Any], now: float) -> bool:
 
 
 def _moved(run: ClosedRun, told: Mapping[str, Any]) -> list[Sighting]:
-    worse = {one["metric"]: one for one in told["moved"] if one["worse"]}
+    untaken = {"untaken": told["untaken"]} if told.get("untaken") else {}
+    worse = {one["metric"]: {**one, **untaken} for one in told["moved"] if one["worse"]}
     return [
         _one_moved(Key(kind, run.suite, run.backend, metric), worse.get(metric))
         for metric, kind in MOVES.items()

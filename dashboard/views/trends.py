@@ -15,7 +15,7 @@ from dashboard.charts import Alert, Extras, Line
 from dashboard.figures import Tick, Window, safe
 from dashboard.parts import plain
 from dashboard.strips import Cell, Row
-from store import alert_words, queries, verdict_titles, verdict_words, words
+from store import alert_titles, alert_words, queries, verdict_titles, verdict_words, words
 from store.metrics import METRICS
 from store.queries import AlertRow, ControlRow, EnvironmentChange, LostCase, TrendPoint
 
@@ -248,7 +248,7 @@ def _told_alerts(chosen: Filters, series: Sequence[TrendPoint]) -> list[Alert]:
         signal = alert_words.lead(row.incident)
         point = at.get(signal.first_run_id or 0)
         if point and row.incident.told_at and incidents.metric_of(signal) == chosen.metric:
-            text = f"{incidents.number(row.id)}: {alert_words.title(row.incident)}, click opens it"
+            text = f"{incidents.number(row.id)}: {alert_titles.alert_title(row.incident)}, click opens it"
             found.append(Alert(point.run_id, point.started_at, point.mean, _colour(row), text, row.id))
     return found
 

@@ -15,6 +15,7 @@ from store.alert_life import STANDING_STATES, Cause, Incident
 from store.alert_signals import Signal
 from store.database import Database
 from store.queries.health import censuses
+from store.queries.outbox import is_folded
 from store.sightings import Key
 
 
@@ -338,12 +339,13 @@ def judged(db: Database, since: datetime | None = None) -> Judged:
 
 
 def judged_by_channel(db: Database, since: datetime) -> dict[str, Judged]:
-    """The same of each channel that the alarms were sent to."""
+    """The same of each channel that the alarms were sent to, be it in a digest."""
     alert, delivery = m.alert.c, m.delivery.c
+    arrived = sa.or_(delivery.state == "sent", is_folded())
     query = (
         sa.select(delivery.channel, alert.judged, sa.func.count(alert.id.distinct()))
         .join_from(m.delivery, m.alert, alert.id == delivery.alert_id)
-        .where(delivery.state == "sent", alert.told_at >= since, ~alert.drill, alert.kind != "improvement")
+        .where(arrived, alert.told_at >= since, ~alert.drill, alert.kind != "improvement")
         .group_by(delivery.channel, alert.judged)
     )
     found: dict[str, dict[str | None, int]] = defaultdict(dict)

@@ -14,6 +14,8 @@ from store.queries.baselines import GATE
 
 HOUR_S = 3600.0
 DIGEST = "digest"
+FOLDED = "told in "
+"""How the reason of a message begins that a digest took the place of."""
 
 
 class Load(NamedTuple):
@@ -46,6 +48,11 @@ def foldable(channel: str | sa.BindParameter[str]) -> sa.ColumnElement[bool]:
     delivery = m.delivery.c
     waits = sa.and_(delivery.channel == channel, delivery.state == "queued")
     return sa.and_(waits, ~delivery.urgent, delivery.kind != DIGEST)
+
+
+def is_folded() -> sa.ColumnElement[bool]:
+    """Whether a message was told in a digest."""
+    return sa.and_(m.delivery.c.state == "dropped", m.delivery.c.error.startswith(FOLDED))
 
 
 def channel_load(db: Database, channel: str) -> Load:

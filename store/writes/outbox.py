@@ -20,7 +20,7 @@ from store import models as m
 from store.alert_messages import frozen, sample
 from store.database import NOW, Database, upsert
 from store.hiding import redacted
-from store.queries.outbox import foldable
+from store.queries.outbox import FOLDED, foldable
 from store.writes.alerts import NewDelivery, queue_delivery
 from store.writes.common import changed, insert_event, now
 
@@ -135,7 +135,7 @@ def fold(db: Database, digest: NewDelivery, upto: int, n: int) -> bool:
         if connection.execute(count).scalar_one() != n or not queue_delivery(connection, digest):
             return False
         folded = m.delivery.update().where(these)
-        connection.execute(folded.values(state="dropped", error=f"told in {digest.key}"))
+        connection.execute(folded.values(state="dropped", error=f"{FOLDED}{digest.key}"))
         changed(connection)
         return True
 

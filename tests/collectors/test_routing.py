@@ -85,9 +85,14 @@ def test_suspicions_are_asked_for() -> None:
 
 
 def test_a_mute_is_silence() -> None:
-    """Of a muted alert nothing is told; once it speaks again, only that it is open still."""
+    """Of a muted alert nothing is told but its end, where it was told that it began; once it speaks again,
+    only that it is open still."""
     muted = incident(muted_until=AT)
-    assert all(heard(channel(), muted, action) is None for action in ("opened", "grew", "resolved"))
+    assert all(heard(channel(), muted, action) is None for action in ("opened", "grew", "acknowledged"))
+    for action in ("resolved", "retracted", "intended"):
+        end = heard(channel(), muted, action)
+        assert end is not None
+        assert end.follows
     told = heard(channel(), incident(), "unmuted")
     assert told is not None
     assert not told.follows

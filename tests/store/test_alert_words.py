@@ -166,3 +166,21 @@ def test_links_open_pages_and_nothing_else() -> None:
     case = parse_qs(urlsplit(told.cases[0].url).query)
     assert case == {"suite": [HOSTILE], "case": [HOSTILE], "backend": [HOSTILE]}
     assert told.urls["acknowledge"].endswith("alert?alert=12&do=acknowledge")
+
+
+UNTAKEN = "asking again would cost about $9.00, more than max_cost = 1"
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("critical", worse("suspicion", critical=("a",), untaken=UNTAKEN)),
+        ("regression", worse("suspicion", untaken=UNTAKEN)),
+        ("slower", verdict(moved=moved("recall_ms", "suspicion"), untaken=UNTAKEN)),
+    ],
+)
+def test_a_suspicion_says_why_it_stays_one(kind: str, told: dict[str, Any]) -> None:
+    """Whatever is suspected, once: a look that would cost too much was not taken."""
+    measured = RATE | {"recall_ms": Measured(40, 12.0, 10.0, 14.0)}
+    said = alert_words.evidence(of_run(kind, verdict=told, measured=measured))
+    assert said.count("more than max_cost = 1.") == 1, said

@@ -86,3 +86,6 @@ def test_what_people_made_of_what_each_was_told(db: Database) -> None:
     found = queries.judged_by_channel(db, LONG_AGO)
     assert found == {"team": Judged(1, 1, 1), "ops": Judged(1, 0, 0)}
     assert queries.judged_by_channel(db, datetime.now(UTC) + timedelta(days=1)) == {}
+    waiting = queries.waiting(db, "ops")
+    assert writes.fold(db, NewDelivery("digest", "ops", "digest", {}), waiting[-1].id, len(waiting))
+    assert queries.judged_by_channel(db, LONG_AGO)["ops"] == Judged(1, 1, 1), "a digest tells them too"
