@@ -17,7 +17,7 @@ from store.database import open_database
 from store.records import LintRecord
 from store.settings import CONFIG_VARIABLE, Settings
 from tests.collectors import collecting
-from tests.collectors.playground import CONFIG, LINES, project
+from tests.collectors.playground import CONFIG, LINES, good_nights, project
 
 
 @pytest.fixture(scope="session")
@@ -38,6 +38,24 @@ def linted_record(empty_record):
             version = writes.register_suite(db, suite_record(load_suite(settings, name)))
             writes.record_lint(db, version, LintRecord(RULES_VERSION, (), 0, 0))
     return path
+
+
+@pytest.fixture(scope="session")
+def good(tmp_path_factory, empty_record):
+    """A record with six good nights, which nobody is told of, and their plan. Tests copy it."""
+    folder = tmp_path_factory.mktemp("good")
+    path = shutil.copy(empty_record, folder / "record.db")
+    with pytest.MonkeyPatch.context() as patch, closing(open_database(f"sqlite:///{path}")) as db:
+        patch.chdir(folder)  # the revision of the repository that tests run in is none of theirs
+        return path, good_nights(folder, db)
+
+
+@pytest.fixture
+def good_record(tmp_path, good):
+    """A copy of its own for each test, in a folder that may be a project's."""
+    database = open_database(f"sqlite:///{shutil.copy(good[0], tmp_path / 'record.db')}")
+    yield database
+    database.close()
 
 
 @pytest.fixture

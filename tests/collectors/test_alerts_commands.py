@@ -1,16 +1,18 @@
 """`memtrend alerts`: listed, shown, acted on with who and why; and that a run tells of one at once."""
 
 import json
+import shutil
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from collectors.commands import author
+from collectors.runner import run
 from store import queries, writes
 from store.alert_life import Facts, advance
 from store.sightings import Key, Sighting
-from tests.collectors.playground import CONFIG, LINES, one_document, opened, project
+from tests.collectors.playground import CONFIG, LINES, one_document, opened, plan, project, suite
 
 FIXED = {"id", "kind", "state", "backend", "suite", "opened_at", "cases", "suspects"}
 SUSPECT = {"name": "mem0ai", "old": "1.0.5", "new": "1.0.6", "sentence": "mem0ai 1.0.5 → 1.0.6"}
@@ -45,11 +47,12 @@ def refused(folder, ask):
     return call
 
 
-@pytest.fixture
-def one(folder, ask):
-    """A regression of a run that there is, and a schedule that was missed."""
-    assert ask(folder, "run", "--backend", "shelf", "--suite", "small").returncode == 0
+@pytest.fixture(scope="module")
+def alarmed(tmp_path_factory):
+    """A record with a regression of a run that there is, and a schedule that was missed."""
+    folder = tmp_path_factory.mktemp("alarmed")
     with closing(opened(folder)) as db:
+        assert run(plan(suite(folder, LINES), name="shelf"), db).status == "whole"
         content = {
             "difference": None,
             "verdict": "worse",
@@ -65,7 +68,13 @@ def one(folder, ask):
             Sighting(Key("missed", "", "", "nightly"), "sure", 1.0, content={"times": ["2026-03-01T03:00Z"]})
         ]
         writes.turn_alerts(db, lambda known: advance(known, late, Facts(datetime.now(UTC))))
-    return 1
+    return folder / "record.db"
+
+
+@pytest.fixture
+def one(alarmed, folder):
+    """A copy for each test."""
+    shutil.copy(alarmed, folder / "record.db")
 
 
 def test_the_list(told, one):

@@ -41,16 +41,13 @@ def configuration(folder, runs, schedule=""):
 
 
 @pytest.fixture
-def record(tmp_path, monkeypatch):
+def record(tmp_path, monkeypatch, good_record):
     """A folder with good nights on six days."""
     monkeypatch.chdir(tmp_path)
     configuration(tmp_path, [])
-    db = opened(tmp_path)
-    good_nights(tmp_path, db)
     for run_id in range(1, 7):
-        Seed(db).at(run_id, datetime.now(UTC) - timedelta(days=7 - run_id))
-    yield db
-    db.close()
+        Seed(good_record).at(run_id, datetime.now(UTC) - timedelta(days=7 - run_id))
+    return good_record
 
 
 def calibrated(db, folder, runs):

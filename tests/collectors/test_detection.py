@@ -1,7 +1,5 @@
 """Runs that end are looked at for alerts, once each: from the record, with what is known beside them."""
 
-import shutil
-from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -11,11 +9,11 @@ from collectors import detection
 from collectors.alerting import Alerting
 from collectors.backend import BackendConfig
 from collectors.configured import configured
+from collectors.configured import plan as configured_plan
 from collectors.detection import detect, detect_missed
 from collectors.runner import run
 from store import alert_words, queries, writes
 from store.alert_life import mute
-from store.database import open_database
 from tests.collectors import collecting
 from tests.collectors.collecting import Running, answered, ask, told, until
 from tests.collectors.odd_backends import ODD
@@ -24,7 +22,6 @@ from tests.collectors.playground import (
     LOST,
     case,
     cases,
-    good_nights,
     plan,
     project,
     suite,
@@ -42,21 +39,9 @@ def configure(tmp_path, monkeypatch, more=""):
     return configured()
 
 
-@pytest.fixture(scope="module")
-def good(tmp_path_factory, empty_record):
-    """A record with six good nights, which nobody is told of, and their plan: made once, and copied."""
-    folder = tmp_path_factory.mktemp("good")
-    path = shutil.copy(empty_record, folder / "record.db")
-    with pytest.MonkeyPatch.context() as patch, closing(open_database(f"sqlite:///{path}")) as db:
-        patch.chdir(folder)
-        return path, good_nights(folder, db)
-
-
 @pytest.fixture
-def db(tmp_path, good):
-    database = open_database(f"sqlite:///{shutil.copy(good[0], tmp_path / 'record.db')}")
-    yield database
-    database.close()
+def db(good_record):
+    return good_record
 
 
 @pytest.fixture
@@ -127,6 +112,15 @@ def test_a_third_look_that_costs_too_much(db, nights, tmp_path, monkeypatch):
     assert queries.requests(db) == []
 
 
+def test_the_level_of_the_first_look(db, nights, tmp_path, monkeypatch):
+    """What a suite asks for is what its runs are judged by, and is kept with the verdict."""
+    of = configure(tmp_path, monkeypatch, "[suites.small.confirm]\nlevel = 0.01\n")
+    confirm = configured_plan(of, "small", "mine").confirm
+    assert confirm.level == 0.01
+    outcome = run(replace(nights[1], confirm=confirm), db)
+    assert queries.verdict(db, outcome.run_id).content["level"] == 0.01
+
+
 def test_a_third_look_waits_for_its_time(db, nights, tmp_path, monkeypatch):
     """`confirm.after` the last look, and not before."""
     _, plan = nights
@@ -165,8 +159,8 @@ def test_a_look_that_a_stop_ends_is_for_the_next(db, nights):
 
 
 def test_a_run_that_fails(db, nights):
-    """What changed since the last run that did not is suspected first: an upgrade takes a backend down as well
-    as it makes it worse. Two good runs end it, and its metrics say nothing meanwhile."""
+    """What changed since the last run that did not is suspected first: an upgrade takes a backend down as
+    well as it makes it worse. Two good runs end it, and its metrics say nothing meanwhile."""
     of, plan = nights
     down = replace(plan, backend=BackendConfig("mine", f"{ODD}Refusing", {"word": "door"}, "wordllama", None))
     for deploy in ("4.12", "4.13"):

@@ -14,7 +14,7 @@ from collectors.runs import NothingToResume, interrupted
 from store import queries
 from store.errors import StoreError
 from tests.collectors.odd_backends import Shelf
-from tests.collectors.playground import LOSING, LOST, cases, good_nights, launch, memtrend, opened, project
+from tests.collectors.playground import LOSING, LOST, cases, good_nights, launch, memtrend, project
 
 pytestmark = pytest.mark.usefixtures("no_pauses")
 
@@ -36,9 +36,14 @@ class Moody(Shelf):
 
 
 @pytest.fixture
-def nights(tmp_path, db):
+def db(good_record):
+    return good_record
+
+
+@pytest.fixture
+def nights(good):
     """The plan of six good nights in the record."""
-    return good_nights(tmp_path, db)
+    return good[1]
 
 
 def with_backend(of, type="tests.collectors.odd_backends:Shelf", **options):
@@ -107,13 +112,10 @@ def test_drift_is_a_series(db, nights):
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch):
+def home(tmp_path, monkeypatch, good_record):
     """A folder with six good nights, whose backend now loses three cases."""
     monkeypatch.chdir(project(tmp_path, LOSING.format(type="Shelf"), cases(16)))
-    record = opened(tmp_path)
-    good_nights(tmp_path, record)
-    yield record
-    record.close()
+    return good_record
 
 
 def test_a_third_look_confirms(home, tmp_path):

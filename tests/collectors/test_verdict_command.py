@@ -3,19 +3,16 @@
 import pytest
 
 from store import queries, writes
-from tests.collectors.playground import LOSING, LOST, cases, good_nights, one_document, opened, project
+from tests.collectors.playground import LOSING, LOST, cases, one_document, project
 
 pytestmark = pytest.mark.usefixtures("no_pauses")
 
 
 @pytest.fixture
-def record(tmp_path):
+def record(tmp_path, good_record):
     """A record with six good nights of a backend that now loses three of 16 cases."""
     project(tmp_path, LOSING.format(type="Shelf"), cases(16))
-    db = opened(tmp_path)
-    good_nights(tmp_path, db)
-    yield db
-    db.close()
+    return good_record
 
 
 @pytest.fixture
