@@ -195,10 +195,7 @@ def run(
     suite: Suites = None,
     backend: Backends = None,
     resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume", help="Finish interrupted runs instead: that of RUN_ID, or the newest of each."
-        ),
+        bool, typer.Option("--resume", help="Finish interrupted runs instead: RUN_ID, or the newest of each.")
     ] = False,
     run_id: Annotated[int | None, typer.Argument(help="With --resume: the run to finish.")] = None,
     trials: Annotated[int, typer.Option(min=1, help="Times each scenario is played.")] = 1,
