@@ -257,7 +257,7 @@ class Arm:
         record = queries.verdict_record(self.db, about, closing=self.run_id, against=self.plan.against)
         if record is None:
             return None
-        verdict = judge(record, deterministic=self._deterministic)
+        verdict = judge(record, deterministic=self._deterministic, level=self.plan.confirm.level)
         verdict = verdict._replace(borrowed=self.plan.against is not None)
         again, most = money / self.plan.trials * self.plan.confirm.trials, self.plan.confirm.max_cost
         if verdict.wants_a_look and most is not None and again > most:

@@ -141,7 +141,7 @@ def suite_confirm(settings: Settings, name: str) -> Confirm:
     if name not in settings.suites:
         return Confirm()
     section = settings.suites[name].confirm
-    return Confirm(section.trials, section.max_cost)
+    return Confirm(section.trials, section.max_cost, section.level)
 
 
 def confirm_after(settings: Settings, name: str) -> timedelta:

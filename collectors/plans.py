@@ -30,10 +30,11 @@ class RunLimits:
 
 class Confirm(NamedTuple):
     """How a suspicion is looked at again, at once: by so many trials, unless they would cost more than
-    `max_cost` USD."""
+    `max_cost` USD; `level`: of the look that it comes of."""
 
     trials: int = 3
     max_cost: float | None = None
+    level: float = 0.05
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,13 +67,15 @@ def _judged(db: Database, run: int, said: VerdictRow | None) -> Verdict:
     """What was said once is not overwritten; a run of which nothing was said yet gets its verdict."""
     from store import queries, writes
     from store.evidence import entry
+    from store.stats.change import LEVELS
     from store.verdicts import judge
 
     record = queries.verdict_record(db, run)
     status = queries.run(db, run)
     if record is None or status is None or status.status != "whole":
         raise Refused(f"run {run} is no whole run of a whole suite: nothing to judge", NO_ANSWER)
-    found = judge(record, deterministic=bool(said and said.content["deterministic"]))
+    told = said.content if said else {}
+    found = judge(record, deterministic=told.get("deterministic", False), level=told.get("level", LEVELS[0]))
     if said is None:
         writes.record_verdict(db, entry(run, found))
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -13,7 +12,7 @@ import streamlit as st
 from dashboard import configuration, data, health_tables, incidents, parts, tables
 from dashboard.parts import plain
 from store import alert_budget, alert_titles, health_words, queries, words
-from store.alert_budget import Watched
+from store.alert_budget import FIRST_LEVEL, Watched
 from store.queries import ChannelRow, DeliveryRow, Judged, ProofRow
 from store.sections import ChannelSection
 
@@ -61,20 +60,11 @@ def channels() -> None:
 def _watched() -> list[Watched]:
     """Suites on backends whose runs may raise an alarm, with their looks of the last month."""
     since = (parts.now() - alert_titles.MONTH).replace(hour=0, minute=0, second=0, microsecond=0)
-    runs = data.ask(queries.runs, since=since, statuses=("whole",), limit=None)
-    whole = [run for run in runs if not run.subset and run.control_of is None and run.trigger != queries.GATE]
-    suites = {row.name: row.owner for row in data.ask(queries.suites)}
-    backends = {row.name: row.owner for row in data.ask(queries.backends)}
-    looks = Counter((run.suite, run.backend) for run in whole)
+    suites = configuration.settings().suites
     return [
-        Watched(suite, backend, _owner(suites.get(suite), backends.get(backend)), float(n))
-        for (suite, backend), n in looks.items()
+        Watched(suite, backend, owner, n, suites[suite].confirm.level if suite in suites else FIRST_LEVEL)
+        for suite, backend, owner, n in data.ask(queries.looks_a_month, since)
     ]
-
-
-def _owner(suite: str | None, backend: str | None) -> str:
-    """Of the suite where somebody has it, else of the backend."""
-    return suite if suite and suite != "default" else backend or "default"
 
 
 def _off(row: ChannelRow) -> None:

@@ -1,7 +1,7 @@
 """How many false alarms a channel is to expect, beside how many it accepts. Pure.
 
 Nothing is made less sensitive silently: where more is to be expected than a channel accepts, it is said, with
-the first level that would keep it.
+the first level that would keep it, which suites may set.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ chance takes the first look, and one more."""
 
 
 class Watched(NamedTuple):
-    """A suite on a backend, and how often a month it is looked at: its whole runs."""
+    """A suite on a backend, how often a month it is looked at, its whole runs, and the level of the first of
+    the looks at one."""
 
     suite: str
     backend: str
     owner: str
     looks: float
+    level: float = FIRST_LEVEL
 
 
 class Budget(NamedTuple):
@@ -56,7 +58,8 @@ def _budget(name: str, section: ChannelSection, pairs: list[Watched]) -> Budget:
     looks = sum(one.looks for one in heard)
     chance = looks * CONFIRMING_LEVEL
     level = min(FIRST_LEVEL, section.budget / chance) if chance else FIRST_LEVEL
-    return Budget(name, len(heard), looks, FIRST_LEVEL * chance, section.budget, level)
+    expected = sum(one.looks * one.level for one in heard) * CONFIRMING_LEVEL
+    return Budget(name, len(heard), looks, expected, section.budget, level)
 
 
 def _hears(section: ChannelSection, pair: Watched) -> bool:
@@ -78,5 +81,5 @@ def told(budget: Budget) -> str:
         return f"Channel {budget.channel}: {expected}; it accepts {budget.accepted:g}."
     return (
         f"Channel {budget.channel}: {expected}, more than the {budget.accepted:g} that it accepts; look less "
-        f"often, narrow the channel, or raise its budget (a first level of {budget.level:.2g} would keep it)."
+        f"often, narrow the channel, raise its budget, or let suites say confirm.level = {budget.level:.2g}."
     )

@@ -35,7 +35,7 @@ _ROWS = (
     AlertKind("leak", "Slow leak", "normal", 0.02, "the pass rate went down over weeks"),
     AlertKind("threshold", "Bar broken", "normal", 0.02, "a metric is beyond the bar that its suite sets"),
     AlertKind("slower", "Slower", "normal", 0.2, "answers take longer"),
-    AlertKind("dearer", "Dearer", "normal", 0.2, "answers cost more tokens or money"),
+    AlertKind("dearer", "Dearer", "normal", 0.2, "answers return more tokens, or planting costs more"),
     AlertKind("judge", "Judge drifts", "normal", 0.02, "a judge disagrees with answers that are known"),
     AlertKind("improvement", "Better", "info", 0.02, "more cases pass than before, in three looks"),
 )  # fmt: skip

@@ -98,7 +98,7 @@ class Verdict(NamedTuple):
     by tag, '' for all cases: yes, no or cannot tell; `nights`: rows of the baseline, on `days` days;
     `aside`: cases that were asked and decide nothing, being in quarantine or on trial; `untaken`: why a look
     that would settle it was not taken; `borrowed`: held against a baseline that a gate was given, and not
-    that of its series; `control`: None where none ran beside it."""
+    that of its series; `control`: None where none ran beside it; `level`: of the first look."""
 
     verdict: Word
     stage: Stage
@@ -128,6 +128,7 @@ class Verdict(NamedTuple):
     untaken: str | None = None
     borrowed: bool = False
     control: Control | None = None
+    level: float = 0.05
 
     @property
     def wants_a_look(self) -> bool:

@@ -123,9 +123,11 @@ class BackendSection(Section):
 
 
 class ConfirmSection(Section):
-    """How a suspicion is looked at again: by so many `trials` at once, and as many `after` some time, unless
-    they would cost more than `max_cost` USD."""
+    """How a suspicion comes up, at a `level` of chance by which a first look may be wrong, and is looked at
+    again: by so many `trials` at once, and as many `after` some time, unless they would cost more than
+    `max_cost` USD."""
 
+    level: float = Field(default=0.05, ge=0.002, le=0.05)
     trials: int = Field(default=3, ge=1)
     after: Duration = "2h"
     max_cost: float | None = Field(default=None, ge=0)

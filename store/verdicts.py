@@ -54,10 +54,10 @@ SHARED = 0.5
 """With a smaller share of its cases known to the baseline, a run begins a series of its own."""
 
 
-def judge(record: VerdictRecord, *, deterministic: bool = False) -> Verdict:
+def judge(record: VerdictRecord, *, deterministic: bool = False, level: float = LEVELS[0]) -> Verdict:
     """The verdict of a run with the looks that were taken. `deterministic`: what the backend says of itself,
-    so that every case that turned is a change."""
-    held = _Held(record, deterministic)
+    so that every case that turned is a change; `level`: of the first look."""
+    held = _Held(record, deterministic, level)
     if held.reason:
         return held.nothing_to_tell()
     side, stage = held.decision()
@@ -71,8 +71,8 @@ def judge(record: VerdictRecord, *, deterministic: bool = False) -> Verdict:
 class _Held:
     """A run held against its baseline: answers as arrays, columns in the order of `cases`."""
 
-    def __init__(self, record: VerdictRecord, deterministic: bool) -> None:
-        self.record = record
+    def __init__(self, record: VerdictRecord, deterministic: bool, level: float) -> None:
+        self.record, self.levels = record, (level, *LEVELS[1:])
         table = Table(record, record.answers)
         self.recent = table.nights(record.baseline.recent)
         self.history = table.nights(record.baseline.history)
@@ -136,7 +136,7 @@ class _Held:
 
     def _rejected(self, side: Side) -> bool:
         """At every look that was taken."""
-        return all(look.p(side) <= level for look, level in zip(self.looks, LEVELS, strict=False))
+        return all(look.p(side) <= level for look, level in zip(self.looks, self.levels, strict=False))
 
     def _stronger(self) -> Side:
         """Where both sides are rejected: what turned one way for sure makes the few that turned the other
@@ -262,7 +262,7 @@ class _Held:
             shift_test(nights, fresh, smallest=smallest, upward=upward, relative=metric.relative)
             for fresh in trials
         ]
-        agree = [test.rejects(level / FAMILY) for test, level in zip(tests, LEVELS, strict=False)]
+        agree = [test.rejects(level / FAMILY) for test, level in zip(tests, self.levels, strict=False)]
         if not all(agree) or tests[0].change is None:
             return None
         return Moved(name, tests[0].change, worse, STAGES[min(len(tests), len(STAGES)) - 1])
@@ -291,7 +291,7 @@ class _Held:
 
     def verdict(self, word: Word, stage: Stage, leak: Leak | None) -> Verdict:
         at_rest, moved = word == "unchanged", self.moved()
-        drop = smallest_visible_drop(self.history[:, self.gates]) if at_rest else None
+        drop = smallest_visible_drop(self.history[:, self.gates], levels=self.levels) if at_rest else None
         return self._as(
             word,
             stage,
@@ -325,6 +325,7 @@ class _Held:
             seed=SEED,
             version=VERSION,
             aside=self._named(~self.gates & ~np.isnan(self.fresh).all(axis=0)),
+            level=self.levels[0],
             control=read(run.control, run.run_id, word, stage, told["moved"]) if run.control else None,
             **told,
         )

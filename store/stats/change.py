@@ -7,6 +7,7 @@ flaky ones are not. What a whole night shares (its mood) is part of the noise.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from functools import cache
 from itertools import count
 from typing import NamedTuple
@@ -133,16 +134,23 @@ def change_test(
 
 
 def smallest_visible_drop(
-    nights: Floats, trials: int = 3, power: float = 0.8, *, draws: int = 400, seed: int = SEED
+    nights: Floats,
+    trials: int = 3,
+    power: float = 0.8,
+    *,
+    levels: Sequence[float] = LEVELS,
+    draws: int = 400,
+    seed: int = SEED,
 ) -> VisibleDrop:
     """The smallest share of the suite whose loss would be noticed, with this noise and these looks.
 
-    `nights` as in `change_test`; `trials`: fresh ones of the second and third look. Cases that surely pass
+    `nights` as in `change_test`; `trials`: fresh ones of the second and third look, `levels` those
+    of all three. Cases that surely pass
     are broken in random order, fewer or more of them, until all three looks see it in `power` of the draws.
     Moods are as the nights show them; the third look has its own."""
     usable = _answered(nights[-RECENT:])
     n, dropped = int(usable.sum()), int((~usable).sum())
-    looks = _rehearsed(nights[:, usable], trials, draws, seed) if n else None
+    looks = _rehearsed(nights[:, usable], trials, levels, draws, seed) if n else None
     if looks is None or not looks.sure:
         return VisibleDrop(None, None, None, n, trials, dropped, METHOD, seed, "no case passes for sure")
     seen = cache(looks.power)
@@ -328,7 +336,7 @@ class _Rehearsal(NamedTuple):
         return np.asarray(_evidence(self.noise, look.groups, look.predicted, outcomes) - TIE > look.limit)
 
 
-def _rehearsed(nights: Floats, trials: int, draws: int, seed: int) -> _Rehearsal:
+def _rehearsed(nights: Floats, trials: int, levels: Sequence[float], draws: int, seed: int) -> _Rehearsal:
     random, cases = np.random.default_rng(seed), nights.shape[1]
     groups, group = _grouped(nights[-RECENT:], np.ones(cases, dtype=np.int64))
     noise = _Noise(_rates(groups), _moods(nights))
@@ -338,7 +346,7 @@ def _rehearsed(nights: Floats, trials: int, draws: int, seed: int) -> _Rehearsal
     tonight, later = MOODS[random.choice(len(MOODS), (2, draws, 1), p=noise.moods)]
     looks = tuple(
         _look(noise, groups, expit(rates + mood), asked, level, random)
-        for mood, asked, level in zip((tonight, tonight, later), (1, trials, trials), LEVELS, strict=True)
+        for mood, asked, level in zip((tonight, tonight, later), (1, trials, trials), levels, strict=True)
     )
     return _Rehearsal(noise, group, turn, int(sure.sum()), looks)
 

@@ -155,6 +155,8 @@ def test_thirty_pairs_keep_a_budget_of_one() -> None:
     assert many.expected == pytest.approx(3.0)
     assert many.level == pytest.approx(1 / 60)
     assert "3 false alarms a month" in alert_budget.told(many)
-    assert "0.017" in alert_budget.told(many)
+    assert "confirm.level = 0.017" in alert_budget.told(many)
+    (kept,) = budgets({"team": channel()}, [pair._replace(level=many.level) for pair in pairs])
+    assert kept.expected == pytest.approx(1.0)
     assert own.pairs == 100
     assert (deaf.expected, deaf.kept) == (0.0, True)

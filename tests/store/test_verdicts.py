@@ -360,6 +360,18 @@ def test_what_a_busy_machine_makes_is_no_finding():
     assert judge(record(GOOD, row(), values=values)).moved == ()
 
 
+def test_a_stricter_first_look():
+    """Where a suite asks for a lower level, what the usual one suspects is none, of the answers and of the
+    metrics beside them. The level is kept with the verdict."""
+    nights = [row(*range(night % 5)) for night in range(10)]
+    values = [one._replace(metric="returned_tokens") for one in latencies(NIGHTS_MS, 2.28)]
+    made = record(nights, row(*range(6)), values=values)
+    usual, strict = (judge(made, level=level) for level in (0.05, 0.002))
+    assert 0.002 < usual.looks[0].p_worse < 0.05
+    assert (usual.stage, len(usual.moved), usual.level) == ("suspicion", 1, 0.05)
+    assert (strict.stage, strict.moved, strict.level) == ("", (), 0.002)
+
+
 def test_a_slow_night_alone_is_no_finding():
     """A metric that is as ever at the next look has not moved."""
     values = latencies(NIGHTS_MS, 40.0, [2.0])

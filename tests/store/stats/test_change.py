@@ -268,6 +268,8 @@ def test_more_power_takes_more_cases():
     """What is to be seen more surely must be larger."""
     nights = _answers(RATES, 5, seed=3)
     assert smallest_visible_drop(nights, power=0.3).cases < smallest_visible_drop(nights, power=0.99).cases
+    strict = smallest_visible_drop(nights, levels=(0.002, 0.01, 0.01))
+    assert strict.cases > smallest_visible_drop(nights).cases, "a stricter first look sees less"
 
 
 @pytest.mark.parametrize(
