@@ -141,7 +141,7 @@ _TITLES: Mapping[str, Callable[[Signal], str]] = {
 
 
 def _of_verdict(signal: Signal) -> str:
-    return verdict_words.evidence(signal.content)
+    return f"{verdict_words.evidence(signal.content)}{_provisional(signal)}"
 
 
 def _critical(signal: Signal) -> str:
@@ -150,7 +150,7 @@ def _critical(signal: Signal) -> str:
     more = len(signal.cases) - MOST_CASES
     told = f"{named} and {more} more" if more > 0 else named
     said = f"{told} failed in at least {ceil(ENOUGH_LOST * trials)} of {words.count(trials, 'trial')}."
-    return f"{said}{_untaken(signal)}"
+    return f"{said}{_untaken(signal)}{_provisional(signal)}"
 
 
 def _leak(signal: Signal) -> str:
@@ -196,6 +196,14 @@ def _moved(signal: Signal) -> str:
     return f"{verdict_words.moved({'moved': [signal.content]})[0].capitalize()}.{_untaken(signal)}"
 
 
+def _provisional(signal: Signal) -> str:
+    """What moods of so few days look like is not known yet."""
+    told = signal.content
+    return (
+        f" Provisional: its baseline is of {words.count(told['days'], 'day')}." if told["provisional"] else ""
+    )
+
+
 def _untaken(signal: Signal) -> str:
     """Why nobody asked once more."""
     why = signal.content.get("untaken")
@@ -230,7 +238,8 @@ def message(incident: Incident, step: Step, key: str, base_url: str = "") -> Mes
     links."""
     signal = lead(incident)
     content = signal.content if "difference" in signal.content else {}
-    cases = tuple(Named(name, _case_url(base_url, signal, name)) for name in incident.cases[:MOST_CASES])
+    base = "" if incident.drill else base_url  # what a drill measured is in a record that is gone
+    cases = tuple(Named(name, _case_url(base, signal, name)) for name in incident.cases[:MOST_CASES])
     return Message(
         key=key,
         action=step.action,
@@ -274,13 +283,12 @@ def _urls(base: str, incident: Incident, signal: Signal) -> dict[str, str]:
     if not base:
         return {}
     alert = {"alert": incident.id}
-    urls = {
-        "open": _url(base, "alert", alert),
-        "acknowledge": _url(base, "alert", {**alert, "do": "acknowledge"}),
-    }
+    urls = {"open": _url(base, "alert", alert)}
+    if incident.state == "open":
+        urls["acknowledge"] = _url(base, "alert", {**alert, "do": "acknowledge"})
     if signal.run_id is not None:
         urls["run"] = _url(base, "run", {"run": signal.run_id})
-    if signal.key.suite:
+    if signal.key.suite and not incident.drill:
         series = {"suite": signal.key.suite, "backends": signal.key.backend}
         urls["trend"] = _url(base, "trends", series)
     return urls
@@ -289,7 +297,8 @@ def _urls(base: str, incident: Incident, signal: Signal) -> dict[str, str]:
 def _case_url(base: str, signal: Signal, case: str) -> str:
     if not base:
         return ""
-    return _url(base, "case", {"suite": signal.key.suite, "case": case, "backend": signal.key.backend})
+    where = {"suite": signal.key.suite, "case": case, "backend": signal.key.backend, "run": signal.run_id}
+    return _url(base, "case", {name: value for name, value in where.items() if value is not None})
 
 
 def _url(base: str, page: str, parameters: Mapping[str, object]) -> str:

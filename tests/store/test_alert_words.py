@@ -164,8 +164,30 @@ def test_links_open_pages_and_nothing_else() -> None:
         assert url.startswith("https://memtrend.example.org/base/")
         assert not set(url) & set("<>\n\u202e `*!")
     case = parse_qs(urlsplit(told.cases[0].url).query)
-    assert case == {"suite": [HOSTILE], "case": [HOSTILE], "backend": [HOSTILE]}
+    assert case == {"suite": [HOSTILE], "case": [HOSTILE], "backend": [HOSTILE], "run": [str(told.run_id)]}
     assert told.urls["acknowledge"].endswith("alert?alert=12&do=acknowledge")
+
+
+def test_a_link_leads_to_what_there_is() -> None:
+    """What is over, or somebody has, is not to be acknowledged; and what a drill measured is on no page but
+    that of its alert."""
+    it, base = of("regression", worse()), "https://memtrend.example.org"
+    for state in ("suspected", "acknowledged", "resolved", "intended"):
+        urls = alert_words.message(it._replace(state=state), Step("opened"), "key", base).urls
+        assert urls.keys() == {"open", "run", "trend"}
+    seen = [one._replace(run_id=None) for one in it.signals]
+    drill = alert_words.message(it._replace(drill=True, signals=tuple(seen)), Step("opened"), "key", base)
+    assert drill.urls.keys() == {"open", "acknowledge"}
+    assert {one.url for one in drill.cases} == {""}
+
+
+@pytest.mark.parametrize(("kind", "critical"), [("critical", ("a",)), ("regression", ())])
+def test_a_young_baseline_is_told(kind: str, critical: tuple[str, ...]) -> None:
+    """How much nights differ is not known yet, so a mood of this one may look like a fall."""
+    for provisional in (False, True):
+        told = worse(critical=critical, provisional=provisional, days=2)
+        said = alert_words.evidence(of_run(kind, verdict=told))
+        assert said.endswith("Provisional: its baseline is of 2 days.") == provisional, said
 
 
 UNTAKEN = "asking again would cost about $9.00, more than max_cost = 1"
