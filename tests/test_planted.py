@@ -38,7 +38,7 @@ from tests.waiting import until
 WAIT_S = 120.0
 MARKER = "zebraquill"
 """Stands in every memory, question and answer of the suite, and in nothing else."""
-PAGES = ("overview", "trends", "runs", "suites", "health", "settings", "run", "case")
+PAGES = ("overview", "trends", "runs", "suites", "health", "settings", "run", "case", "alerts")
 WITHHELD = "a library has something to say"
 
 ADAPTER = """
@@ -73,6 +73,7 @@ BASE: dict[str, Any] = {
     "suites": {NAME: {"path": "small.jsonl"}},
     "backends": {NAME: {"type": "indiscreet:Indiscreet"}},
     "schedules": {NAME: {"cron": "0 3 1 1 *", "suites": [NAME]}},
+    "channels": {NAME: {"type": "webhook"}},
     "limits": {"max_error_rate": 1.0, "attempts": 1, "diagnose": {"max_cases": 1}},
     "log": {"level": "debug"},
 }
@@ -135,6 +136,7 @@ INSIDE = (
     "backup copy.db",
     f"lint {NAME} --json",
     "backend list --json",
+    f"alerts test {NAME}",
 )
 """Commands that are run in this process, which has loaded what takes its time."""
 
