@@ -41,6 +41,7 @@ answer."""
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _ALIKE = str.maketrans({"*": "∗", "~": "∼", "`": "ˋ"})  # noqa: RUF001  that they are alike is the point
 _EMPHASIS = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
+_EMOJI = re.compile(r":(?=[^\W\d][\w+-]*:|[+-]1:)")
 
 
 class Slack:
@@ -143,6 +144,7 @@ def _marked(text: str) -> Block:
 def escaped(text: str, limit: int) -> str:
     """Harmless where Slack reads its markup, and at most `limit` characters with all entities."""
     plain = _EMPHASIS.sub("＿", harmless(text[: 2 * limit]).translate(_ALIKE))  # noqa: RUF001
+    plain = _EMOJI.sub("∶", plain)  # noqa: RUF001
     told = "".join(_ENTITIES.get(char, char) for char in plain)
     if len(told) <= limit and len(text) <= 2 * limit:
         return told

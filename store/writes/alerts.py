@@ -129,7 +129,7 @@ def _kept(connection: Connection, turned: Turned, route: Route | None) -> Turned
     assert it.id is not None
     for signal in it.signals:
         _keep_signal(connection, it, signal, at)
-    for step in turned.steps:
+    for step in (one._replace(reason=redacted(one.reason)) for one in turned.steps):
         step_id = _keep_step(connection, it.id, step, at, routed=route is not None)
         for delivery in route(it, step, step_id) if route else ():
             queue_delivery(connection, delivery, it.id, step_id)
@@ -192,7 +192,7 @@ def _keep_signal(connection: Connection, it: Incident, signal: Signal, at: datet
 
 
 def _keep_step(connection: Connection, alert_id: int, step: Step, at: datetime, *, routed: bool) -> int:
-    told = {"action": step.action, "author": step.author, "reason": redacted(step.reason) or None}
+    told = {"action": step.action, "author": step.author, "reason": step.reason or None}
     where = {"alert_id": alert_id, "at": at, "run_id": step.run_id}
     return insert(connection, m.alert_step, content={}, routed=routed, **where, **told)
 

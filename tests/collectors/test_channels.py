@@ -34,6 +34,7 @@ KEY = "alert 12 step 40 channel team"
 BASE = "https://memtrend.example.org"
 HOSTILE = (
     "<!channel> <@U024BE7LH> @here <https://evil.example|click> https://evil.example *bold* _it_ ~no~ `code`"
+    " :skull: "
     "\u202e\u200fgnp.exe \u2066x\u2069 \x07\x1b[31m & \n> quote"
 )
 """No half of a character: the record cannot hold one."""
@@ -109,7 +110,7 @@ def test_hostile_names_do_nothing(size: int) -> None:
         assert not any(markup in shown for markup in ("<!channel", "<@U", "@here", "https://evil"))
         shown = everything({**document, "blocks": document["blocks"][1:]})  # in a header nothing is formatted
         shown = re.sub(r"https?://[^|>\"]+", "", shown)
-        assert not any(markup in shown for markup in ("*bold*", "_it_", "~no~", "`code`"))
+        assert not any(markup in shown for markup in ("*bold*", "_it_", "~no~", "`code`", ":skull:"))
 
 
 def test_a_link_is_no_button() -> None:
@@ -143,7 +144,9 @@ def test_forty_thousand_characters_fit() -> None:
 
 def test_plain_names_stay_as_they_are() -> None:
     """What does nothing in Slack is not changed: names of cases, versions, paths, other scripts."""
-    names = "fact_recall_b-12 mem0ai==2.2.1 a/b.py Ünïcödé 日本語 עברית 50 % (x)"
+    names = (
+        "fact_recall_b-12 mem0ai==2.2.1 a/b.py Ünïcödé 日本語 עברית 50 % (x) 21:26:29+00:00 a:1"
+    )
     assert escaped(names, 500) == names == harmless(names)
 
 

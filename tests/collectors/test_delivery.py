@@ -21,7 +21,7 @@ from collectors.delivery import Pace, Sender, backoff_s, try_channel
 from collectors.routing import route
 from store import models as m
 from store import queries, writes
-from store.alert_life import Step
+from store.alert_life import Step, acknowledge
 from store.alert_messages import frozen
 from store.alert_words import Message, message
 from store.database import NOW, Database, open_database
@@ -283,6 +283,19 @@ def test_no_secret_is_kept(db: Database, slack: SlackServer, capfd: pytest.Captu
             assert rows
             assert SECRET not in str(rows)
     assert SECRET not in "".join(capfd.readouterr())
+
+
+def test_no_secret_of_a_reason_is_told(db: Database, slack: SlackServer) -> None:
+    """What a person pastes as a reason leaves without the password in it, and is not kept with it."""
+    path = route({"team": section(slack)}, AlertsSection())
+    opened = writes.turn_alerts(db, lambda known: [turned(incident(), "opened")], path)[0].incident
+    assert opened.id is not None
+    why = "see https://ann:hunter22@example.org/"
+    writes.act_on_alert(db, opened.id, lambda it: acknowledge(it, "ann", why), path)
+    send(db, section(slack))
+    kept = [str(row.payload) for row in queries.deliveries(db)] + [str(queries.alert_steps(db, opened.id))]
+    assert "ann:" in slack.accepted[1].body.decode()
+    assert not any("hunter22" in one for one in (*kept, str(slack.accepted)))
 
 
 def test_a_library_that_raises_is_a_refusal(db: Database) -> None:
