@@ -198,10 +198,9 @@ def _moved(signal: Signal) -> str:
 
 def _provisional(signal: Signal) -> str:
     """What moods of so few days look like is not known yet."""
-    told = signal.content
-    return (
-        f" Provisional: its baseline is of {words.count(told['days'], 'day')}." if told["provisional"] else ""
-    )
+    if not signal.content.get("provisional"):
+        return ""
+    return f" Provisional: its baseline is of {words.count(signal.content['days'], 'day')}."
 
 
 def _untaken(signal: Signal) -> str:

@@ -39,8 +39,8 @@ class Key(NamedTuple):
 
 class Sighting(NamedTuple):
     """`depth`: how bad it is, larger is worse: points of pass rate, a share, a count. `content`: the numbers
-    and names that the evidence is told from; never a text of a memory. `failed`: the cases that failed in
-    the run, for sure or not; None where that is not asked."""
+    and names that the evidence is told from; never a text of a memory. `failed`: the cases that did not
+    pass in the run, for sure or not; None where that is not asked."""
 
     key: Key
     standing: Standing
@@ -71,7 +71,8 @@ class ClosedRun(NamedTuple):
     """A run that has ended, as far as alerts ask. `verdict`: the evidence in force as the record keeps it,
     None where nothing was judged; `bars`: metric -> what the suite asks for; `broken_before`: metrics whose
     bar was broken already by the whole run before, or is by a look at this one too; `tolerance`: of counts,
-    as a share; `failed`: cases that failed, those that decide nothing among them."""
+    as a share; `failed`: cases that did not pass, those that decide nothing among
+    them."""
 
     suite: str
     backend: str

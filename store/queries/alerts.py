@@ -195,12 +195,12 @@ def census(db: Database, run_id: int) -> Census:
 
 
 def failed_cases(db: Database, run_id: int) -> frozenset[str]:
-    """Names of the cases of a run that failed, in any trial; errors left out."""
+    """Names of the cases of a run that did not pass, in any trial: lost, or without an answer."""
     case, result = m.case.c, m.case_result.c
-    failed = sa.and_(result.run_id == run_id, result.status == "ok", result.failure.is_not(None))
+    failed = sa.or_(result.status == "error", sa.and_(result.status == "ok", result.failure.is_not(None)))
+    names = sa.select(case.name).join(m.case_result, result.case_id == case.id)
     with db.read() as connection:
-        names = sa.select(case.name).join(m.case_result, result.case_id == case.id).where(failed)
-        return frozenset(connection.execute(names).scalars())
+        return frozenset(connection.execute(names.where(result.run_id == run_id, failed)).scalars())
 
 
 def _tolerance(connection: Connection, run_id: int) -> float:

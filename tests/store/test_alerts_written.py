@@ -392,6 +392,16 @@ def test_the_census_of_an_index(db: Database, seed: Seed) -> None:
     assert queries.census(db, seed.run(seed.suite(), ["a"])) == ({}, 0.0)
 
 
+def test_the_cases_that_did_not_pass(db: Database, seed: Seed) -> None:
+    """Lost ones and those without an answer: neither is good news of a case that was lost."""
+    version = seed.suite()
+    run_id, token = seed.open(version)
+    answers = [outcome("a"), outcome("b", passed=False), outcome("c", status="error")]
+    writes.save_scenario(db, run_id, scenario(answers), token)
+    seed.close(run_id, token)
+    assert queries.failed_cases(db, run_id) == {"b", "c"}
+
+
 def test_old_messages_lose_what_they_were_made_of(db: Database, opened: int) -> None:
     """Those that are over and older than details are kept; alert, steps and the row of the message stay."""
     later = datetime.now(UTC) + SOON
