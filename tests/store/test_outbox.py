@@ -223,9 +223,7 @@ def test_what_waits_for_nobody_is_dropped(db: Database) -> None:
 def test_a_test_is_kept_as_it_went(db: Database, error: str | None) -> None:
     """A message that was sent at once is over, whether it arrived or not, and names no secret."""
     remember_secret("s3cret-words")
-    writes.record_test(
-        db, NewDelivery("test 1", "team", "test", {}, urgent=True), 500 if error else 200, error
-    )
+    writes.record_test(db, writes.a_test("team"), 500 if error else 200, error)
     (row,) = queries.deliveries(db)
     assert (row.state, row.attempts, row.sent_at is None) == ("failed" if error else "sent", 1, bool(error))
     assert (row.status, "s3cret" in str(row)) == (500 if error else 200, False)
