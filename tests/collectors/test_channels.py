@@ -144,9 +144,7 @@ def test_forty_thousand_characters_fit() -> None:
 
 def test_plain_names_stay_as_they_are() -> None:
     """What does nothing in Slack is not changed: names of cases, versions, paths, other scripts."""
-    names = (
-        "fact_recall_b-12 mem0ai==2.2.1 a/b.py Ünïcödé 日本語 עברית 50 % (x) 21:26:29+00:00 a:1"
-    )
+    names = "fact_recall_b-12 mem0ai==2.2.1 a/b.py Ünïcödé 日本語 עברית 50 % (x) 21:26:29+00:00 a:1"
     assert escaped(names, 500) == names == harmless(names)
 
 
