@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 import time
 from collections import Counter
@@ -24,13 +22,11 @@ from store import queries, writes
 from store.alert_life import Step, acknowledge
 from store.alert_messages import frozen
 from store.alert_words import Message, message
-from store.database import NOW, Database, open_database
+from store.database import NOW, Database
 from store.sections import AlertsSection, ChannelSection
 from store.writes import NewDelivery
 from tests.collectors.incidents import incident, turned
 from tests.collectors.slack_server import Answer, SlackServer, problems, running
-from tests.databases import TEMPLATE
-from tests.store.processes import PROCESSES
 
 QUICK = Pace(first_s=0.001, rest_s=0.0, timeout_s=20.0)
 SECRET = "s3cretpath"
@@ -395,62 +391,7 @@ def test_what_turns_critical_waits_for_nothing(db: Database, slack: SlackServer)
     ]
 
 
-# Processes that die, and that race
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Any) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'shared.db'}"
-    else:
-        with request.getfixturevalue("databases").fresh(TEMPLATE) as fresh:
-            yield fresh
-
-
-def _send_all(url: str, channel: ChannelSection, claim_s: float) -> None:
-    db = open_database(url)
-    send(db, channel, QUICK._replace(claim_s=claim_s))
-    db.close()
-
-
-def test_who_is_killed_before_the_record_is_repeated(url: str, slack: SlackServer) -> None:
-    """A sender that is killed -9 after its message arrived leaves it to the next one, which sends it once
-    more under the same key; after that has been recorded, nobody does."""
-    with closing(open_database(url)) as db:
-        queue(db, "one", "two")
-        sender = PROCESSES.Process(target=_send_all, args=(url, section(slack), 60.0))
-        killed = threading.Event()
-
-        def kill(post: Any) -> None:
-            if post.key == "two" and not killed.is_set() and sender.pid:
-                os.kill(sender.pid, signal.SIGKILL)
-                killed.set()
-
-        slack.on_post = kill
-        sender.start()
-        assert killed.wait(60)
-        sender.join(60)
-        assert states(db) == {"one": "sent", "two": "claimed"}
-        assert send(db, section(slack)) == 0
-        with db.write() as connection:  # the claim's time goes by
-            connection.execute(m.delivery.update().values(claimed_until=NOW))
-        assert send(db, section(slack)) == 1
-        assert send(db, section(slack)) == 0
-    assert [post.key for post in slack.accepted] == ["one", "two", "two"]
-
-
-def test_two_senders_send_each_once(url: str, slack: SlackServer) -> None:
-    """Two processes at once over 200 messages: each arrives, none twice."""
-    with closing(open_database(url)) as db:
-        keys = [f"message {n}" for n in range(200)]
-        queue(db, *keys)
-        senders = [PROCESSES.Process(target=_send_all, args=(url, section(slack), 60.0)) for _ in range(2)]
-        for sender in senders:
-            sender.start()
-        for sender in senders:
-            sender.join(100)
-        assert set(states(db).values()) == {"sent"}
-    assert sorted(post.key for post in slack.accepted) == sorted(keys)
+# On a thread
 
 
 def test_the_sender_runs_until_it_is_stopped(db: Database, slack: SlackServer) -> None:
