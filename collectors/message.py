@@ -124,13 +124,15 @@ def _short(named: Named) -> str:
 def harmless(text: str) -> str:
     """On one line, without what cannot be seen: control characters, marks that turn the direction of text,
     halves of characters. Nobody is rung, and nothing becomes a link."""
-    seen = "".join(" " if char.isspace() else char for char in text if char.isspace() or _is_seen(char))
+    seen = text if text.isprintable() else "".join(map(_seen, text))
     told = _RINGS.sub("＠", " ".join(seen.split()))  # noqa: RUF001
     return told.replace("://", "：//")  # noqa: RUF001
 
 
-def _is_seen(char: str) -> bool:
-    return unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Co", "Cn")
+def _seen(char: str) -> str:
+    if char.isspace():
+        return " "
+    return "" if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Cn") else char
 
 
 def literal(text: str, limit: int) -> str:

@@ -38,7 +38,7 @@ _LINKS = {
 }
 """Links and no buttons: Slack reports every click on a button to an app, and warns of one that does not
 answer."""
-_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+_ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _ALIKE = str.maketrans({"*": "∗", "~": "∼", "`": "ˋ"})  # noqa: RUF001  that they are alike is the point
 _EMPHASIS = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
 _EMOJI = re.compile(r":(?=[^\W\d][\w+-]*:|[+-]1:)")
@@ -145,13 +145,14 @@ def escaped(text: str, limit: int) -> str:
     """Harmless where Slack reads its markup, and at most `limit` characters with all entities."""
     plain = _EMPHASIS.sub("＿", harmless(text[: 2 * limit]).translate(_ALIKE))  # noqa: RUF001
     plain = _EMOJI.sub("∶", plain)  # noqa: RUF001
-    told = "".join(_ENTITIES.get(char, char) for char in plain)
+    told = plain.translate(_ENTITIES)
     if len(told) <= limit and len(text) <= 2 * limit:
         return told
     kept, size = [], 0
     for char in plain:
-        size += len(_ENTITIES.get(char, char))
+        written = char.translate(_ENTITIES)
+        size += len(written)
         if size > limit - 1:
             break
-        kept.append(_ENTITIES.get(char, char))
+        kept.append(written)
     return "".join([*kept, "…"])
