@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from dashboard import charts, data, levels, navigation, parts
-from dashboard.charts import Alert, Extras, Line
+from dashboard.charts import Extras
+from dashboard.curves import Alert, Line
 from dashboard.figures import Tick, Window, safe
 from dashboard.parts import plain
 from dashboard.strips import Cell, Row
@@ -55,9 +56,7 @@ def page() -> None:
     chosen = _filters(suites)
     window = _window(chosen.days)
     since = window.start
-    points = data.ask(
-        queries.trend, chosen.suite, chosen.metric, tag=chosen.tag, backends=chosen.backends, since=since
-    )
+    points = _points(chosen, chosen.metric, since, chosen.backends)
     broken = _broken(chosen, since)
     with heading:
         _title(chosen, points, broken)
@@ -115,6 +114,12 @@ def _fitted(window: Window, points: Sequence[TrendPoint]) -> Window:
     first, last = points[0].started_at, points[-1].started_at
     margin = max((last - first) * 0.012, timedelta(minutes=1))
     return window._replace(start=max(window.start, first - margin), end=last + margin)
+
+
+def _points(chosen: Filters, metric: str, since: datetime, names: Collection[str]) -> list[TrendPoint]:
+    """Asked of all backends, whichever are chosen: one more or less is answered without the record."""
+    found = data.ask(queries.trend, chosen.suite, metric, tag=chosen.tag, since=since)
+    return [point for point in found if point.backend in names]
 
 
 # Title ----------------------------------------------------------------------------------------------------
@@ -188,21 +193,22 @@ def _drawn(broken: Sequence[Row]) -> list[Row]:
 
 def _lines(points: Sequence[TrendPoint], names: Sequence[str], bold: set[str]) -> list[Line]:
     styles = parts.styles()
-    by_backend: dict[str, list[TrendPoint]] = {name: [] for name in names}
-    for point in points:
-        by_backend[point.backend].append(point)
-    known = {name: found for name, found in by_backend.items() if found}
+    known = {name: found for name, found in _by_backend(points, names).items() if found}
     return [Line(name, styles[name], found, name in bold or len(known) == 1) for name, found in known.items()]
+
+
+def _by_backend(points: Sequence[TrendPoint], names: Sequence[str]) -> dict[str, list[TrendPoint]]:
+    found: dict[str, list[TrendPoint]] = {name: [] for name in names}
+    for point in points:
+        found[point.backend].append(point)
+    return found
 
 
 def _controls(chosen: Filters, window: Window) -> list[Line]:
     """The frozen releases that ran beside the backends, each as a line of its own."""
     known = [one for one in data.ask(queries.controls) if one.backend in chosen.backends]
-    points = data.ask(
-        queries.trend, chosen.suite, chosen.metric, tag=chosen.tag, backends=[one.name for one in known],
-        since=window.start,
-    )  # fmt: skip
     of = {one.name: one for one in known}
+    points = _points(chosen, chosen.metric, window.start, of)
     return [
         line._replace(name=_label(of[line.name], known), bold=False, control=of[line.name].backend)
         for line in _lines(points, list(of), set())
@@ -221,14 +227,14 @@ def _alerts(chosen: Filters, points: Sequence[TrendPoint]) -> dict[str, list[Ale
     rate of the whole suite, so elsewhere there are none."""
     if chosen.metric != "pass" or chosen.tag:
         return {}
-    worse = data.ask(queries.worse_runs, [point.run_id for point in points])
+    worse = data.ask(queries.worse_runs, chosen.suite)
     turned = {
         name: [
             after
-            for before, after in pairwise([None, *(point for point in points if point.backend == name)])
+            for before, after in pairwise([None, *series])
             if after and after.run_id in worse and not (before and before.run_id in worse)
         ]
-        for name in chosen.backends
+        for name, series in _by_backend(points, chosen.backends).items()
     }
     said = data.ask(queries.verdicts, [point.run_id for found in turned.values() for point in found])
     return {
@@ -248,7 +254,8 @@ def _alert(point: TrendPoint, content: Mapping[str, Any]) -> Alert:
 def _opened() -> None:
     """A point opens its run, a square its case."""
     for point in st.session_state.trend.selection.points:
-        run_id, *case = point["customdata"]
+        opened = point["customdata"]
+        run_id, *case = opened if isinstance(opened, list) else [opened]
         if len(case) == 2 and isinstance(case[1], str):
             navigation.go("case", case=case[0], run=run_id)
         else:
@@ -271,9 +278,9 @@ def _floors(chosen: Filters) -> dict[str, float]:
 
 def _changes(chosen: Filters, window: Window) -> list[Tick]:
     """Environment changes, those of one moment together."""
-    found = data.ask(queries.environment_changes, chosen.suite, backends=chosen.backends, since=window.start)
+    found = data.ask(queries.environment_changes, chosen.suite, since=window.start)
     nights: dict[tuple[datetime, tuple[str, ...]], list[EnvironmentChange]] = {}
-    for change in found:
+    for change in (change for change in found if change.backend in chosen.backends):
         told = tuple(
             f"{safe(name)}: {safe(str(old))} → {safe(str(new))}" for name, old, new in change.changes
         )
@@ -299,8 +306,8 @@ def _broken(chosen: Filters, since: datetime) -> list[Row]:
     asked = {
         case.name for case in data.ask(queries.suite_cases, chosen.suite) if chosen.tag in ("", *case.tags)
     }
-    lost = data.ask(queries.lost_cases, chosen.suite, backends=chosen.backends, since=since)
-    rows = [_row(case) for case in lost if case.case in asked]
+    lost = data.ask(queries.lost_cases, chosen.suite, backends=parts.contenders(), since=since)
+    rows = [_row(case) for case in lost if case.case in asked and case.backend in chosen.backends]
     order = {name: place for place, name in enumerate(chosen.backends)}
     return sorted(rows, key=lambda row: (order[row.backend], _fell(row)))
 
@@ -362,27 +369,25 @@ def _others(chosen: Filters, window: Window) -> None:
     if not names:
         return
     st.subheader("Other metrics", anchor=False)
-    points = data.ask(
-        queries.trends, chosen.suite, names, tag=chosen.tag, backends=chosen.backends, since=window.start
-    )
-    by_metric = {name: [point for point in points if point.metric == name] for name in names}
-    drawn = [name for name in names if by_metric[name]]
-    _panels(chosen, drawn[:PANELS], by_metric, window)
-    if len(drawn) > PANELS:
-        more = st.expander(f"{len(drawn) - PANELS} more metrics", on_change="rerun", key="more")
+    found = {name: _points(chosen, name, window.start, chosen.backends) for name in names[:PANELS]}
+    _panels(chosen, found, window)
+    if len(names) > PANELS:
+        more = st.expander(f"{len(names) - PANELS} more metrics", on_change="rerun", key="more")
         if more.open:
+            rest = {name: _points(chosen, name, window.start, chosen.backends) for name in names[PANELS:]}
             with more:
-                _panels(chosen, drawn[PANELS:], by_metric, window)
+                _panels(chosen, rest, window)
 
 
-def _panels(
-    chosen: Filters, names: Sequence[str], points: Mapping[str, Sequence[TrendPoint]], window: Window
-) -> None:
+def _panels(chosen: Filters, points: Mapping[str, Sequence[TrendPoint]], window: Window) -> None:
     marks = _marks(window.start)
     with st.grid(3, min_column_width=300, gap="small"):
-        for name in names:
+        for name, found in points.items():
             with st.container(border=True, gap="xsmall"):
-                _panel(chosen, name, points[name], window, marks)
+                if found:
+                    _panel(chosen, name, found, window, marks)
+                else:
+                    st.markdown(f"**{plain(words.label(name))}** :small[:gray[no run here has it]]")
 
 
 def _panel(
