@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import plotly.graph_objects as go
 
 from dashboard import axes, strips
 from dashboard.axes import Axis, local
-from dashboard.curves import FEW, Line, add_ends, add_line, add_thin_line, add_verdicts, shown_values
+from dashboard.curves import FEW, Line, add_ends, add_line, add_verdicts, shown_values
 from dashboard.figures import (
     BOTTOM,
     TOP,
@@ -26,7 +26,6 @@ from dashboard.figures import (
     annotate,
     beside,
     frame,
-    mark_lines,
     new_figure,
     note,
     safe,
@@ -36,7 +35,7 @@ from dashboard.palette import Theme
 from dashboard.strips import Row
 from store import words
 
-MAIN, PANEL, SMALL, TICKS = 330, 104, 132, 22
+MAIN, PANEL, TICKS = 330, 104, 22
 LABEL_GAP = 19
 MOST_BANDS = 4
 """Bands of more backends over many runs hide each other."""
@@ -102,19 +101,6 @@ def each(lines: Sequence[Line], metric: str, window: Window, marks: Sequence[Tic
     return figure
 
 
-def panel(lines: Sequence[Line], metric: str, window: Window, marks: Sequence[Tick]) -> go.Figure:
-    """A small multiple: thin lines with their markers at the end."""
-    figure = new_figure(window, SMALL, right=14, top=6, bottom=22)
-    axis = axes.axis(metric, shown_values(lines, metric))
-    add_axis(figure, 1, (0.0, 1.0), axis._replace(**_every_other(axis)), window.theme)
-    for line in lines:
-        add_thin_line(figure, line, metric, window)
-    add_ends(figure, lines, metric, window)
-    if marks:
-        figure.add_trace(mark_lines(marks, _times(lines), axis, window))
-    return figure
-
-
 def alt(what: str, lines: Sequence[Line], metric: str) -> str:
     """A chart for those who cannot see it: newest value and n of each line."""
     newest = [
@@ -173,11 +159,6 @@ def coverage(tags: Sequence[tuple[str, int]], theme: Theme) -> go.Figure:
         showgrid=False,
     )
     return figure
-
-
-def _every_other(axis: Axis) -> dict[str, Any]:
-    step = 2 if len(axis.ticks) > 4 else 1
-    return {"ticks": axis.ticks[::step], "labels": axis.labels[::step]}
 
 
 # Lines ------------------------------------------------------------------------

@@ -23,6 +23,8 @@ from store.queries import TrendPoint
 
 FEW = 8
 """Runs that are points before they are a line."""
+MOST_MARKERS = 120
+"""Of a line: more would touch each other."""
 
 Clock = npt.NDArray[np.str_]
 Values = npt.NDArray[np.float64]
@@ -82,22 +84,6 @@ def add_line(figure: go.Figure, line: Line, metric: str, window: Window, number:
         figure.add_trace(_curve(line, metric, window, number))
 
 
-def add_thin_line(figure: go.Figure, line: Line, metric: str, window: Window) -> None:
-    """A line that tells values, and opens nothing."""
-    if not line.points:
-        return
-    x, y, _ = _gapped(line.points, metric, window)
-    figure.add_trace(
-        go.Scatter(
-            x=x, y=y, mode="lines+markers" if len(line.points) <= FEW else "lines", name=safe(line.name),
-            line={"color": line.style.colour, "width": 1.2, "dash": line.style.dash},
-            marker={"size": 6, "color": line.style.colour, "symbol": line.style.marker},
-            hovertemplate=f"<b>{safe(line.name)}</b> · %{{x|%a %-d %b, %H:%M}}<br>"
-            f"%{{y:{_format(metric)}}}{words.unit(metric)}<extra></extra>",
-        )
-    )  # fmt: skip
-
-
 def add_ends(figure: go.Figure, lines: Sequence[Line], metric: str, window: Window) -> None:
     """A marker at the end of each line, which tells it apart without its colour."""
     ends = [(line.style, line.points[-1]) for line in lines if line.points]
@@ -116,7 +102,7 @@ def add_ends(figure: go.Figure, lines: Sequence[Line], metric: str, window: Wind
 
 def _curve(line: Line, metric: str, window: Window, number: int) -> go.Scatter:
     """Points that bear no marker answer no click. A browser takes seconds to draw some thousands, but answers
-    for those, too, that are beyond `maxdisplayed`: unseen ones are drawn once a line."""
+    for those, too, that `maxdisplayed` leaves out."""
     x, y, gaps = _gapped(line.points, metric, window)
     seen = line.bold or len(line.points) <= FEW
     told = [f"{_shown(point, metric)} · n {point.n}" for point in line.points]
@@ -126,7 +112,7 @@ def _curve(line: Line, metric: str, window: Window, number: int) -> go.Scatter:
         text=np.insert(np.array(told), gaps, ""),
         yaxis=f"y{number}", name=safe(line.name), mode="lines+markers",
         line={"color": line.style.colour, "width": 1.8 if line.bold else 1.2, "dash": _dash(line)},
-        marker=marker if seen else {**marker, "maxdisplayed": 1},
+        marker={**marker, "maxdisplayed": MOST_MARKERS if seen else 1},
         # a click would fade every other marker
         selected={"marker": {"opacity": 1}}, unselected={"marker": {"opacity": int(seen)}},
         hovertemplate=f"<b>{safe(line.name)}</b> · %{{x|%a %-d %b, %H:%M}}<br>%{{text}}<br>"
@@ -152,10 +138,6 @@ def _dash(line: Line) -> str:
 def _shown(point: TrendPoint, metric: str) -> str:
     bounds = words.interval(metric, point.low, point.high)
     return words.amount(metric, point.mean) + (f" ({bounds})" if bounds else "")
-
-
-def _format(metric: str) -> str:
-    return ".1f" if axes.scale(metric) == 100 else ",.4~g"
 
 
 def _drawn(values: Sequence[float], metric: str) -> Values:

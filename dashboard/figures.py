@@ -188,16 +188,6 @@ def _mark_style(window: Window) -> dict[str, Any]:
     return {"color": window.theme.mark, "width": 1, "dash": "2px,3px"}
 
 
-def mark_lines(marks: Sequence[Tick], times: Sequence[datetime], axis: Axis, window: Window) -> go.Scatter:
-    """The same lines through one row, without labels, as one trace."""
-    at = [local(between(mark.at, times), window.zone) for mark in marks]
-    return go.Scatter(
-        x=[x for stamp in at for x in (stamp, stamp, None)],
-        y=[y for _ in at for y in (axis.low, axis.high, None)],
-        mode="lines", line=_mark_style(window), hoverinfo="skip",
-    )  # fmt: skip
-
-
 def between(at: datetime, times: Sequence[datetime]) -> datetime:
     """Between the last run that did not see it and the first that did, at most half a day before the latter.
     `times`: of the runs, sorted."""

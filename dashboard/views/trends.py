@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from dashboard import charts, data, levels, navigation, parts
+from dashboard import charts, data, levels, multiples, navigation, parts
 from dashboard.charts import Extras
 from dashboard.curves import Alert, Line
 from dashboard.figures import Tick, Window, safe
@@ -396,12 +396,19 @@ def _panel(
     lines = _lines(points, chosen.backends, set())
     newest = [words.Standing(line.name, line.points[-1].mean) for line in lines]
     facts = ", ".join(filter(None, [_unit(name), _ns(lines), words.direction(name)]))
-    st.markdown(f"**{plain(words.label(name))}** :small[:gray[{facts}]]", help=METRICS[name].meaning)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.button(
+            f"**{plain(words.label(name))}**", key=f"large-{name}", type="tertiary", on_click=_choose,
+            args=(name,), help=f"{METRICS[name].meaning} Click to draw it large.",
+        )  # fmt: skip
+        st.markdown(f":small[:gray[{facts}]]")
     st.markdown(f":small[{plain(words.spread(name, newest))}]")
-    st.plotly_chart(
-        charts.panel(lines, name, _fitted(window, points), marks), key=f"panel-{name}", theme=None,
-        config=charts.CONFIG, alt=charts.alt(f"{words.label(name)} of {chosen.suite}", lines, name),
-    )  # fmt: skip
+    drawn = multiples.multiple(lines, name, _fitted(window, points), marks)
+    st.image(drawn, width="stretch", alt=charts.alt(f"{words.label(name)} of {chosen.suite}", lines, name))
+
+
+def _choose(metric: str) -> None:
+    st.session_state.metric = metric
 
 
 def _ns(lines: Sequence[Line]) -> str:

@@ -134,7 +134,6 @@ def test_no_axis_is_automatic() -> None:
     figures = [
         charts.trend([line("mem0", [0.9] * 5, bold=True)], "pass", window(), everything()),
         charts.each([line("mem0", [0.9] * 5), line("dense", [0.7] * 5)], "pass", window(), []),
-        charts.panel([line("mem0", [0.9] * 5)], "pass", window(), []),
         charts.history([row("a", "++-")], window()),
         charts.coverage([("recall", 4), ("time", 2)], THEMES["light"]),
     ]
