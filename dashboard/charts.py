@@ -81,6 +81,13 @@ def trend(lines: Sequence[Line], metric: str, window: Window, extras: Extras) ->
     return figure
 
 
+def blank(window: Window) -> go.Figure:
+    """The frame of what is to come."""
+    figure = new_figure(window, stacked([MAIN]).height)
+    add_axis(figure, 1, (0.0, 1.0), Axis(0.0, 1.0, (), ()), window.theme)
+    return figure
+
+
 def each(lines: Sequence[Line], metric: str, window: Window, marks: Sequence[Tick]) -> go.Figure:
     """A panel a backend, with its control, all of one height in points, each around its own middle."""
     controls = {line.control: line for line in lines if line.control}

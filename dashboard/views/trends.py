@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dashboard import charts, data, levels, multiples, navigation, parts
 from dashboard.charts import Extras
@@ -55,16 +56,30 @@ def page() -> None:
     heading = st.container()
     chosen = _filters(suites)
     window = _window(chosen.days)
-    since = window.start
-    points = _points(chosen, chosen.metric, since, chosen.backends)
-    broken = _broken(chosen, since)
+    place = _place(window)
+    measured = _measured(chosen, _shown(chosen.suite)[: PANELS + 1], window)
+    if chosen.metric not in measured:
+        measured |= _measured(chosen, [chosen.metric], window)
+    points = _of(measured[chosen.metric], chosen.backends)
+    broken = _broken(chosen, window.start)
     with heading:
         _title(chosen, points, broken)
     if points:
-        _main(chosen, points, broken, window)
-        _others(chosen, window)
+        with place.container():
+            _main(chosen, measured[chosen.metric], broken, window)
+        _others(chosen, measured, window)
     else:
-        _no_points(chosen)
+        with place.container():
+            _no_points(chosen)
+
+
+def _place(window: Window) -> DeltaGenerator:
+    """Where the chart will stand. A viewer who comes new has its frame at once, with which the browser loads
+    what draws it while the record is asked."""
+    place = st.empty()
+    if "trend" not in st.session_state:
+        place.plotly_chart(charts.blank(window), key="blank", theme=None, config=charts.CONFIG)
+    return place
 
 
 # Filters --------------------------------------------------------------------------------------------------
@@ -75,7 +90,8 @@ def _filters(suites: Sequence[str]) -> Filters:
     quiet: dict[str, Any] = {"label_visibility": "collapsed", "bind": "query-params"}
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         suite = st.selectbox("Suite", suites, key="suite", width=190, **quiet)
-        metric = st.selectbox("Metric", _known_metrics(suite), key="metric", width=150, **quiet)
+        metrics = data.ask(queries.measured_metrics, suite) or ["pass"]
+        metric = st.selectbox("Metric", metrics, key="metric", width=150, **quiet)
         tags = [ALL_TAGS, *(row.tag for row in data.ask(queries.suite_tags, suite))]
         tag = st.selectbox("Tag", tags, key="tag", width=150, **quiet)
         days = st.segmented_control(
@@ -89,17 +105,6 @@ def _filters(suites: Sequence[str]) -> Filters:
         backends = st.pills("Backends", names, default=names, key="backends", selection_mode="multi", **quiet)
     shown = backends or names
     return Filters(suite, metric, "" if tag == ALL_TAGS else tag, RANGES[days], view, shown)
-
-
-def _known_metrics(suite: str) -> list[str]:
-    """Metrics that the newest whole runs of the suite have; pass first."""
-    found = {
-        name
-        for row in data.ask(queries.overview)
-        if row.suite == suite and row.last_whole
-        for name in row.last_whole.metrics
-    }
-    return [name for name in METRICS if name in found] or ["pass"]
 
 
 def _window(days: int) -> Window:
@@ -116,10 +121,23 @@ def _fitted(window: Window, points: Sequence[TrendPoint]) -> Window:
     return window._replace(start=max(window.start, first - margin), end=last + margin)
 
 
-def _points(chosen: Filters, metric: str, since: datetime, names: Collection[str]) -> list[TrendPoint]:
-    """Asked of all backends, whichever are chosen: one more or less is answered without the record."""
-    found = data.ask(queries.trend, chosen.suite, metric, tag=chosen.tag, since=since)
-    return [point for point in found if point.backend in names]
+def _shown(suite: str) -> list[str]:
+    """What the suite is measured by, that which is looked at most first."""
+    known = data.ask(queries.measured_metrics, suite)
+    return [name for name in ("pass", *OTHERS) if name in known]
+
+
+def _measured(chosen: Filters, metrics: Sequence[str], window: Window) -> dict[str, list[TrendPoint]]:
+    """By metric. Asked for several at once and for all backends, whichever are chosen: to look at another of
+    them is answered without the record."""
+    found: dict[str, list[TrendPoint]] = {name: [] for name in metrics}
+    for point in data.ask(queries.trends, chosen.suite, metrics, tag=chosen.tag, since=window.start):
+        found[point.metric].append(point)
+    return found
+
+
+def _of(points: Sequence[TrendPoint], names: Collection[str]) -> list[TrendPoint]:
+    return [point for point in points if point.backend in names]
 
 
 # Title ----------------------------------------------------------------------------------------------------
@@ -154,7 +172,8 @@ def _no_points(chosen: Filters) -> None:
 # Main chart -----------------------------------------------------------------------------------------------
 
 
-def _main(chosen: Filters, points: Sequence[TrendPoint], broken: Sequence[Row], window: Window) -> None:
+def _main(chosen: Filters, measured: Sequence[TrendPoint], broken: Sequence[Row], window: Window) -> None:
+    points = _of(measured, chosen.backends)
     marks = _marks(window.start)
     fitted = _fitted(window, points)
     counts = Counter(row.backend for row in broken)
@@ -164,7 +183,7 @@ def _main(chosen: Filters, points: Sequence[TrendPoint], broken: Sequence[Row], 
         line._replace(levels=levels.found(line.points, chosen.metric), alerts=alerts.get(line.name, ()))
         for line in _lines(points, chosen.backends, bold)
     ]
-    lines += _controls(chosen, window)
+    lines += _controls(chosen, measured)
     if chosen.view == TOGETHER:
         extras = Extras(marks, _changes(chosen, window), _drawn(broken), counts, _floors(chosen))
         figure = charts.trend(lines, chosen.metric, fitted, extras)
@@ -204,14 +223,13 @@ def _by_backend(points: Sequence[TrendPoint], names: Sequence[str]) -> dict[str,
     return found
 
 
-def _controls(chosen: Filters, window: Window) -> list[Line]:
+def _controls(chosen: Filters, measured: Sequence[TrendPoint]) -> list[Line]:
     """The frozen releases that ran beside the backends, each as a line of its own."""
     known = [one for one in data.ask(queries.controls) if one.backend in chosen.backends]
     of = {one.name: one for one in known}
-    points = _points(chosen, chosen.metric, window.start, of)
     return [
         line._replace(name=_label(of[line.name], known), bold=False, control=of[line.name].backend)
-        for line in _lines(points, list(of), set())
+        for line in _lines(_of(measured, of), list(of), set())
     ]
 
 
@@ -363,29 +381,26 @@ def _shaded(broken: bool, banded: bool, bounded: bool) -> str:
 # Other metrics --------------------------------------------------------------------------------------------
 
 
-def _others(chosen: Filters, window: Window) -> None:
-    known = _known_metrics(chosen.suite)
-    names = [name for name in OTHERS if name in known and name != chosen.metric]
+def _others(chosen: Filters, measured: Mapping[str, Sequence[TrendPoint]], window: Window) -> None:
+    names = [name for name in _shown(chosen.suite) if name != chosen.metric]
     if not names:
         return
     st.subheader("Other metrics", anchor=False)
-    found = {name: _points(chosen, name, window.start, chosen.backends) for name in names[:PANELS]}
-    _panels(chosen, found, window)
+    _panels(chosen, {name: measured[name] for name in names[:PANELS]}, window)
     if len(names) > PANELS:
         more = st.expander(f"{len(names) - PANELS} more metrics", on_change="rerun", key="more")
         if more.open:
-            rest = {name: _points(chosen, name, window.start, chosen.backends) for name in names[PANELS:]}
             with more:
-                _panels(chosen, rest, window)
+                _panels(chosen, _measured(chosen, names[PANELS:], window), window)
 
 
-def _panels(chosen: Filters, points: Mapping[str, Sequence[TrendPoint]], window: Window) -> None:
+def _panels(chosen: Filters, measured: Mapping[str, Sequence[TrendPoint]], window: Window) -> None:
     marks = _marks(window.start)
     with st.grid(3, min_column_width=300, gap="small"):
-        for name, found in points.items():
+        for name, every in measured.items():
             with st.container(border=True, gap="xsmall"):
-                if found:
-                    _panel(chosen, name, found, window, marks)
+                if points := _of(every, chosen.backends):
+                    _panel(chosen, name, points, window, marks)
                 else:
                     st.markdown(f"**{plain(words.label(name))}** :small[:gray[no run here has it]]")
 

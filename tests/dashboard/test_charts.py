@@ -21,6 +21,7 @@ from dashboard.figures import Tick, Window
 from dashboard.palette import THEMES, Style, styles
 from dashboard.strips import Cell, Row
 from store.queries import BackendRow, TrendPoint
+from store.queries.series import SeriesRun
 
 START = datetime(2026, 11, 1, 3, 0, tzinfo=UTC)
 BACKENDS = [BackendRow(i, name, "x", "default", i) for i, name in enumerate(("mem0", "dense", "hybrid"))]
@@ -34,13 +35,15 @@ def window(mode: Any = "light", days: int = 30, zone: str = "UTC") -> Window:
 def line(name: str, means: Sequence[float | None], metric: str = "pass", bold: bool = False) -> Line:
     """A run a night; None is a night without one."""
     points = [
-        TrendPoint(
-            100 + day, name, START + timedelta(days=day), 180, mean, mean - 0.04, mean + 0.03, 1, "v", metric
-        )
+        TrendPoint(night(name, day), metric, 180, mean, mean - 0.04, mean + 0.03)
         for day, mean in enumerate(means)
         if mean is not None
     ]
     return Line(name, STYLES[name], points, bold)
+
+
+def night(name: str, day: int) -> SeriesRun:
+    return SeriesRun(100 + day, 1, 1, name, START + timedelta(days=day), 1, "v", 1)
 
 
 def row(case: str, outcomes: str, backend: str = "mem0") -> Row:
