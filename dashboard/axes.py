@@ -13,6 +13,9 @@ from statistics import median
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+import numpy as np
+import numpy.typing as npt
+
 from store.metrics import METRICS
 from store.words import DRIFTS
 
@@ -108,6 +111,12 @@ def local(at: datetime, zone: ZoneInfo) -> str:
     return f"{at.astimezone(zone):%Y-%m-%dT%H:%M:%S}"
 
 
+def clock(times: Sequence[datetime], zone: ZoneInfo) -> npt.NDArray[np.str_]:
+    """The same for many at once."""
+    stamps = [at.astimezone(zone).replace(tzinfo=None) for at in times]
+    return np.datetime_as_string(np.array(stamps, dtype="datetime64[s]"))
+
+
 def usual_step(times: Sequence[datetime]) -> timedelta:
     """The usual time between two runs; a day where there is only one."""
     steps = [(after - before).total_seconds() for before, after in pairwise(times)]
@@ -119,11 +128,16 @@ def is_gap(before: datetime, after: datetime, step: timedelta) -> bool:
     return after - before > max(step * 1.6, timedelta(hours=1))
 
 
+def gaps(times: Sequence[datetime]) -> npt.NDArray[np.intp]:
+    """Before which of them one is missing."""
+    steps = np.diff([at.timestamp() for at in times])
+    return np.flatnonzero(steps > max(np.median(steps) * 1.6, 3600)) + 1 if steps.size else np.array([], int)
+
+
 def segments(times: Sequence[datetime]) -> list[slice]:
     """The stretches without a gap."""
-    step = usual_step(times)
-    cuts = [index for index in range(1, len(times)) if is_gap(times[index - 1], times[index], step)]
-    return [slice(start, stop) for start, stop in pairwise([0, *cuts, len(times)]) if start < stop]
+    ends = [0, *gaps(times).tolist(), len(times)]
+    return [slice(start, stop) for start, stop in pairwise(ends) if start < stop]
 
 
 def edges(times: Sequence[datetime]) -> list[tuple[datetime, datetime]]:

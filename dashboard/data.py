@@ -43,7 +43,8 @@ def let_go(error: Exception) -> None:
 def ask(
     question: Callable[Concatenate[Database, Args], Answer], *args: Args.args, **kwargs: Args.kwargs
 ) -> Answer:
-    """A question of `store.queries`, asked once for each state of the record: `data.ask(queries.suites)`."""
+    """A question of `store.queries`, asked once for each state of the record: `data.ask(queries.suites)`.
+    Every page and viewer gets the one answer, which nobody may change."""
     return _or_frame(lambda: _cached(_version(), question.__name__, args, kwargs))
 
 
@@ -68,7 +69,7 @@ def _version() -> str:
     return queries.data_version(database())
 
 
-@st.cache_data(ttl="5m", max_entries=300, show_spinner=False)
+@st.cache_resource(ttl="5m", max_entries=300, show_spinner=False)
 def _cached(version: str, question: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return getattr(queries, question)(database(), *args, **kwargs)
 

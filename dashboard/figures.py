@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
@@ -89,21 +89,24 @@ def new_figure(
     top: int = TOP,
     bottom: int = BOTTOM,
 ) -> go.Figure:
-    figure = go.Figure()
-    figure.update_layout(**frame(window.theme, height), margin={"l": left, "r": right, "t": top, "b": bottom})
-    figure.update_xaxes(
-        type="date",
-        range=[local(window.start, window.zone), local(window.end, window.zone)],
-        fixedrange=True,
-        showgrid=False,
-        zeroline=False,
-        ticks="",
-        tickformat=_date_format(window),
-        nticks=8,
-        anchor="free",
-        position=0,
+    return go.Figure(
+        layout={
+            **frame(window.theme, height),
+            "margin": {"l": left, "r": right, "t": top, "b": bottom},
+            "xaxis": {
+                "type": "date",
+                "range": [local(window.start, window.zone), local(window.end, window.zone)],
+                "fixedrange": True,
+                "showgrid": False,
+                "zeroline": False,
+                "ticks": "",
+                "tickformat": _date_format(window),
+                "nticks": 8,
+                "anchor": "free",
+                "position": 0,
+            },
+        }
     )
-    return figure
 
 
 def _date_format(window: Window) -> str:
@@ -130,24 +133,21 @@ def add_axis(figure: go.Figure, number: int, domain: tuple[float, float], axis: 
     }
 
 
-def annotate(figure: go.Figure, text: str, theme: Theme, *, color: str = "", **place: Any) -> None:
-    figure.add_annotation(_annotation(text, theme, color=color, **place))
+def annotate(figure: go.Figure, notes: Iterable[go.layout.Annotation]) -> None:
+    """All at once, since plotly reads every one anew with each that is added."""
+    figure.layout.annotations += tuple(notes)
 
 
-def _annotation(text: str, theme: Theme, *, color: str = "", **place: Any) -> go.layout.Annotation:
+def note(text: str, theme: Theme, *, color: str = "", **place: Any) -> go.layout.Annotation:
     return go.layout.Annotation(
         **{"text": text, "showarrow": False, "xref": "paper", "yanchor": "middle", "align": "left", **place},
         font={"color": color or theme.muted, "size": 12},
     )
 
 
-def beside(
-    figure: go.Figure, text: str, theme: Theme, y: float, *, color: str = "", shift: float = 0
-) -> None:
+def beside(text: str, theme: Theme, y: float, *, color: str = "", shift: float = 0) -> go.layout.Annotation:
     """Words at the right of the plot, at a height given as a share of it."""
-    annotate(
-        figure, text, theme, color=color, x=1, y=y, yref="paper", xanchor="left", xshift=10, yshift=shift
-    )
+    return note(text, theme, color=color, x=1, y=y, yref="paper", xanchor="left", xshift=10, yshift=shift)
 
 
 _MARK_WIDTH = 6.2
@@ -158,7 +158,7 @@ _PLOT_WIDTH = 1050
 
 def add_marks(figure: go.Figure, marks: Sequence[Tick], times: Sequence[datetime], window: Window) -> None:
     """Dated lines through all rows; labels in two lanes, and none where both are taken: its line still
-    answers the pointer. All at once, since plotly reads every shape anew with each that is added."""
+    answers the pointer."""
     lanes = [0.0, 0.0]
     seconds = (window.end - window.start).total_seconds() or 1.0
     shapes, labels = [], []
@@ -172,9 +172,9 @@ def add_marks(figure: go.Figure, marks: Sequence[Tick], times: Sequence[datetime
             lanes[lane] = x + len(text) * _MARK_WIDTH + 8
             place = {"x": local(at, window.zone), "xref": "x", "y": 1, "yref": "paper", "xanchor": "left"}
             hover = {"yshift": 9 + 15 * lane, "hovertext": safe(mark.text)}
-            labels.append(_annotation(safe(text), window.theme, **place, **hover))
+            labels.append(note(safe(text), window.theme, **place, **hover))
     figure.layout.shapes += tuple(shapes)
-    figure.layout.annotations += tuple(labels)
+    annotate(figure, labels)
 
 
 def _mark_line(at: datetime, window: Window) -> go.layout.Shape:
@@ -186,16 +186,6 @@ def _mark_line(at: datetime, window: Window) -> go.layout.Shape:
 
 def _mark_style(window: Window) -> dict[str, Any]:
     return {"color": window.theme.mark, "width": 1, "dash": "2px,3px"}
-
-
-def mark_lines(marks: Sequence[Tick], times: Sequence[datetime], axis: Axis, window: Window) -> go.Scatter:
-    """The same lines through one row, without labels, as one trace."""
-    at = [local(between(mark.at, times), window.zone) for mark in marks]
-    return go.Scatter(
-        x=[x for stamp in at for x in (stamp, stamp, None)],
-        y=[y for _ in at for y in (axis.low, axis.high, None)],
-        mode="lines", line=_mark_style(window), hoverinfo="skip",
-    )  # fmt: skip
 
 
 def between(at: datetime, times: Sequence[datetime]) -> datetime:

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import plotly.graph_objects as go
 
-from dashboard.figures import annotate, frame, safe
+from dashboard.figures import annotate, frame, note, safe
 from dashboard.palette import Style, Theme
 from store import words
 from store.health_words import STATES
@@ -145,14 +145,16 @@ def figure(rows: Sequence[Row], look: Look) -> go.Figure:
     height = sum(HEAD + ROW * len(group) for group in groups) + GAP * (len(groups) - 1)
     drawn = _empty(height, look)
     top = float(height)
+    notes = []
     for group in groups:
-        _add_head(drawn, group[0], top, look.theme)
+        notes.append(_head(group[0], top, look.theme))
         top -= HEAD
         drawn.add_trace(_heat(group, top, look))
         drawn.add_trace(_clickable(group, top, look))
         for place, row in enumerate(group):
-            _add_labels(drawn, row, top - ROW * (place + 0.5), look)
+            notes += _labels(row, top - ROW * (place + 0.5), look)
         top -= ROW * len(group) + GAP
+    annotate(drawn, notes)
     return drawn
 
 
@@ -171,12 +173,11 @@ def _empty(height: float, look: Look) -> go.Figure:
     return drawn
 
 
-def _add_head(drawn: go.Figure, row: Row, top: float, theme: Theme) -> None:
+def _head(row: Row, top: float, theme: Theme) -> go.layout.Annotation:
     name = f"<b>{safe(row.schedule)}</b>" + (f" · {safe(row.suite)}" if row.suite else "")
-    annotate(
-        drawn, name, theme, color=theme.text, x=0, xanchor="left", xshift=-LEFT + 4, y=top - HEAD / 2,
-        yref="y",
-    )  # fmt: skip
+    return note(
+        name, theme, color=theme.text, x=0, xanchor="left", xshift=-LEFT + 4, y=top - HEAD / 2, yref="y"
+    )
 
 
 def _heat(group: Sequence[Row], top: float, look: Look) -> go.Heatmap:
@@ -219,7 +220,8 @@ def _clickable(group: Sequence[Row], top: float, look: Look) -> go.Scatter:
     unseen = {"marker": {"opacity": 0}}
     return go.Scatter(
         x=[x for x, *_ in cells], y=[y for _, y, *_ in cells], mode="markers", selected=unseen,
-        unselected=unseen, marker={"symbol": "square", "size": ROW - 2, "opacity": 0},
+        unselected=unseen,
+        marker={"symbol": "square", "size": ROW - 2, "opacity": 0, "maxdisplayed": 1},
         customdata=[[cell.run_id] for *_, cell in cells], text=[_hover(row, cell) for *_, row, cell in cells],
         hovertemplate="%{text}<extra></extra>",
     )  # fmt: skip
@@ -231,13 +233,15 @@ def _hover(row: Row, cell: Cell) -> str:
     return f"<b>{safe(who)}</b><br>{safe(cell.told)}{opens}"
 
 
-def _add_labels(drawn: go.Figure, row: Row, y: float, look: Look) -> None:
+def _labels(row: Row, y: float, look: Look) -> list[go.layout.Annotation]:
     due, done = (sum(getattr(cell, name) for cell in row.cells.values()) for name in _COUNTS)
+    notes = [note(f"{done} of {due}", look.theme, x=1, xanchor="left", xshift=8, y=y, yref="y")]
     if row.backend:
         style = look.styles[row.backend]
+        place = {"x": 0, "xanchor": "right", "xshift": -6, "y": y, "yref": "y"}
         text = f"{safe(_short(row.backend))} {style.glyph}"
-        annotate(drawn, text, look.theme, color=style.colour, x=0, xanchor="right", xshift=-6, y=y, yref="y")
-    annotate(drawn, f"{done} of {due}", look.theme, x=1, xanchor="left", xshift=8, y=y, yref="y")
+        notes.append(note(text, look.theme, color=style.colour, **place))
+    return notes
 
 
 def _short(name: str, longest: int = 14) -> str:

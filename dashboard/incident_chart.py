@@ -8,9 +8,20 @@ from datetime import datetime
 
 import plotly.graph_objects as go
 
-from dashboard import axes, charts, strips
-from dashboard.charts import Level, Line
-from dashboard.figures import LEFT, Tick, Window, add_axis, add_marks, annotate, new_figure, safe, stacked
+from dashboard import axes, curves, strips
+from dashboard.curves import Level, Line
+from dashboard.figures import (
+    LEFT,
+    Tick,
+    Window,
+    add_axis,
+    add_marks,
+    annotate,
+    new_figure,
+    note,
+    safe,
+    stacked,
+)
 from dashboard.strips import Row
 from store import words
 from store.queries import TrendPoint
@@ -37,10 +48,10 @@ def figure(line: Line, metric: str, rows: Sequence[Row], window: Window, marks: 
     """`rows`: the lost cases, each named at the left."""
     layout = stacked([MAIN, strips.ALONE * len(rows)])
     figure = new_figure(window, layout.height, RIGHT, left=NAMES if rows else LEFT)
-    axis = axes.axis(metric, charts.shown_values([line], metric))
+    axis = axes.axis(metric, curves.shown_values([line], metric))
     add_axis(figure, 1, layout.domains[0], axis, window.theme)
-    charts.add_line(figure, line, metric, window, 1)
-    charts.add_verdicts(figure, line, metric, window, 1)
+    curves.add_line(figure, line, metric, window, 1)
+    curves.add_verdicts(figure, line, metric, window, 1)
     _name_levels(figure, line, metric, window)
     if rows:
         strips.add_strip(figure, rows, 2, layout.domains[1], window)
@@ -50,21 +61,25 @@ def figure(line: Line, metric: str, rows: Sequence[Row], window: Window, marks: 
 
 
 def _name_levels(figure: go.Figure, line: Line, metric: str, window: Window) -> None:
+    notes = []
     for level, when in zip(line.levels, ("before", "since"), strict=False):
         middle = axes.local(level.first + (level.last - level.first) / 2, window.zone)
         under = [p.mean for p in line.points if level.first <= p.started_at <= level.last]
         text = f"<b>{words.amount(metric, level.mean)}</b> {when}"
-        annotate(
-            figure, text, window.theme, color=line.style.colour, x=middle, xref="x", xanchor="center",
+        notes.append(note(
+            text, window.theme, color=line.style.colour, x=middle, xref="x", xanchor="center",
             y=max(under) * axes.scale(metric), yref="y", yshift=13,
-        )  # fmt: skip
+        ))  # fmt: skip
+    annotate(figure, notes)
 
 
 def _name_rows(figure: go.Figure, rows: Sequence[Row], window: Window) -> None:
+    notes = []
     for place, row in enumerate(rows):
         name = row.case if len(row.case) <= LONGEST else f"{row.case[: LONGEST - 1]}…"
         y = len(rows) - place - 0.5
-        annotate(figure, safe(name), window.theme, x=0, xanchor="right", xshift=-8, y=y, yref="y2")
+        notes.append(note(safe(name), window.theme, x=0, xanchor="right", xshift=-8, y=y, yref="y2"))
+    annotate(figure, notes)
 
 
 def alt(line: Line, metric: str, rows: Sequence[Row]) -> str:

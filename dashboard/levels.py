@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dashboard.charts import Level
+from dashboard.curves import Level
 from store.metrics import METRICS
 from store.queries import TrendPoint
 from store.stats.changepoints import retrospective

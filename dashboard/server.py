@@ -36,7 +36,7 @@ from store.sections import LogSection
 from store.settings import SettingsError
 
 HERE = Path(__file__).parent
-SELDOM = 50_000
+SELDOM = 200_000
 """Objects made between two looks for garbage in cycles. One trend is 30,000, and with Python's 700 the whole
 of what is loaded is looked through again and again while they are read."""
 LOG = logs.get("dashboard")

@@ -53,7 +53,7 @@ def sparkline(dots: Sequence[Dot], style: Style, theme: Theme, frame: Frame) -> 
     bands = "".join(_band(run, place, style, theme) for run in runs)
     lines = "".join(_line(run, place, style) for run in runs)
     mark = _mark(place.x(frame.mark), theme) if frame.mark else ""
-    end = _marker(place.x(dots[-1].at), place.y(dots[-1].mean), style)
+    end = marker(place.x(dots[-1].at), place.y(dots[-1].mean), style)
     return _svg(bands + lines + mark + end, frame.width)
 
 
@@ -110,11 +110,12 @@ def mark(style: Style) -> str:
     """The backend's marker alone, for a cell of a table, with room around it."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-9 -9 18 18" width="34" height="34">'
-        f"{_marker(0, 0, style, 3.6)}</svg>"
+        f"{marker(0, 0, style, 3.6)}</svg>"
     )
 
 
-def _marker(x: float, y: float, style: Style, r: float = 3.4) -> str:
+def marker(x: float, y: float, style: Style, r: float = 3.4) -> str:
+    """A backend's marker around a point."""
     if style.marker == "circle":
         return f'<circle cx="{x}" cy="{y}" r="{r}" fill="{style.colour}"/>'
     if style.marker == "circle-open":

@@ -8,11 +8,11 @@ from datetime import datetime
 from itertools import groupby
 from typing import NamedTuple
 
+import numpy as np
 import plotly.graph_objects as go
 
 from dashboard import axes
-from dashboard.axes import local
-from dashboard.figures import Layout, Window, axis_name, beside, safe
+from dashboard.figures import Layout, Window, annotate, axis_name, beside, safe
 from dashboard.palette import Style, Theme
 
 ROW, ALONE = 9, 22
@@ -57,15 +57,14 @@ def add_strip(
 
 
 def _cells(rows: Sequence[Row], base: int, number: int, window: Window) -> go.Heatmap:
-    """The rows of one backend, which share its runs: z is the share of trials that failed, None where there
+    """The rows of one backend, which share its runs: z is the share of trials that failed, NaN where there
     was no answer. One trace for all of them, since each is painted by itself."""
     times = sorted({cell.at for row in rows for cell in row.cells})
     columns = _columns(times)
     found = [{cell.at: cell for cell in row.cells} for row in reversed(rows)]
     return go.Heatmap(
-        x=[local(edge, window.zone) for _, edge in columns],
-        y=list(range(base, base + len(rows) + 1)),
-        z=[[_failed(cells.get(at) if at else None) for at, _ in columns[:-1]] for cells in found],
+        x=axes.clock([edge for _, edge in columns], window.zone), y=np.arange(base, base + len(rows) + 1),
+        z=np.array([[_failed(cells.get(at) if at else None) for at, _ in columns[:-1]] for cells in found]),
         yaxis=f"y{number}", zmin=0, zmax=1, showscale=False, hoverinfo="skip", xgap=1, ygap=1,
         colorscale=[[0, window.theme.passed], [1, rows[0].style.colour]],
     )  # fmt: skip
@@ -83,26 +82,27 @@ def _columns(times: Sequence[datetime]) -> list[tuple[datetime | None, datetime]
     return [*columns, (None, end)] if end is not None else []
 
 
-def _failed(cell: Cell | None) -> float | None:
-    return 1 - cell.passes / cell.trials if cell and cell.trials else None
+def _failed(cell: Cell | None) -> float:
+    return 1 - cell.passes / cell.trials if cell and cell.trials else np.nan
 
 
 def _clickable(rows: Sequence[Row], number: int, window: Window) -> go.Scatter:
     """Cells of a heatmap answer no click: unseen markers lie over those that failed, and over the last
     one."""
-    x, y, data, hover = [], [], [], []
+    at, y, data, hover = [], [], [], []
     for place, row in enumerate(rows):
         for index, cell in enumerate(row.cells):
             if cell.passes == cell.trials and index < len(row.cells) - 1:
                 continue
-            x.append(local(cell.at, window.zone))
+            at.append(cell.at)
             y.append(len(rows) - place - 0.5)
             data.append([cell.run_id, row.case, row.backend])
             hover.append(_fate(row, cell))
     unseen = {"marker": {"opacity": 0}}
     return go.Scatter(
-        x=x, y=y, yaxis=f"y{number}", customdata=data, text=hover, mode="markers", selected=unseen,
-        unselected=unseen, marker={"symbol": "square", "size": 9, "opacity": 0},
+        x=axes.clock(at, window.zone), y=np.array(y), yaxis=f"y{number}", customdata=data, text=hover,
+        mode="markers", selected=unseen, unselected=unseen,
+        marker={"symbol": "square", "size": 9, "opacity": 0, "maxdisplayed": 1},
         hovertemplate="%{text} · %{x|%a %-d %b, %H:%M}<br>click opens the case<extra></extra>",
     )  # fmt: skip
 
@@ -126,7 +126,9 @@ def add_strip_labels(
     names = [row.backend for row in rows]
     backends = list(dict.fromkeys(names))
     wanted = [(names.index(name) + names.count(name) / 2) / len(rows) * tall for name in backends]
+    notes = []
     for name, down in zip(backends, axes.apart(wanted, 16, 0, tall + 16), strict=True):
         n = counts.get(name, names.count(name))
         text = f"<b>{n}</b> {safe(name)} {'case' if n == 1 else 'cases'} broke"
-        beside(figure, text, theme, high - down / layout.plot)
+        notes.append(beside(text, theme, high - down / layout.plot))
+    annotate(figure, notes)

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple
 
-from store.metrics import METRICS, Metric
+from store.metrics import METRICS
 
 NO_BASELINE = "No baseline yet"
 
@@ -48,12 +48,9 @@ def amount(metric: str, value: float) -> str:
     """A metric's value with its unit: "91.1 %", "312 ms", "$0.09", "4.2", and of a drift "−1.7 points"."""
     if metric in DRIFTS:
         return difference(metric, 0.0, value)
-    unit = METRICS[metric].unit
-    if unit == "USD":
+    if METRICS[metric].unit == "USD":
         return f"${value:,.4g}"
-    return (
-        f"{bare(metric, value)} %" if unit == "share" else f"{bare(metric, value)}{_suffix(METRICS[metric])}"
-    )
+    return bare(metric, value) + unit(metric)
 
 
 def bare(metric: str, value: float) -> str:
@@ -63,6 +60,13 @@ def bare(metric: str, value: float) -> str:
     if METRICS[metric].unit != "USD" and 0 < value < SMALLEST:
         return f"<{SMALLEST}"
     return _minus(f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.3g}")
+
+
+def unit(metric: str) -> str:
+    """What stands behind a number: " %", " ms", " points" of a drift, "" behind a count."""
+    if METRICS[metric].unit == "share":
+        return " points" if metric in DRIFTS else " %"
+    return {"ms": " ms", "tokens": " tokens", "USD": " USD"}.get(METRICS[metric].unit, "")
 
 
 def _minus(number: str) -> str:
@@ -78,11 +82,11 @@ def interval(metric: str, low: float | None, high: float | None) -> str:
 
 def difference(metric: str, old: float, new: float) -> str:
     """ "+1.7 points", "−31 ms", "±0 points": the plain difference, which is no verdict."""
-    unit = " points" if METRICS[metric].unit == "share" else _suffix(METRICS[metric])
+    behind = " points" if METRICS[metric].unit == "share" else unit(metric)
     size = _size(metric, old, new)
     if float(size.replace(",", "")) == 0:
-        return f"±0{unit}"
-    return f"{'−' if new < old else '+'}{size}{unit}"
+        return f"±0{behind}"
+    return f"{'−' if new < old else '+'}{size}{behind}"
 
 
 def _size(metric: str, old: float, new: float) -> str:
@@ -94,10 +98,6 @@ def _size(metric: str, old: float, new: float) -> str:
         return "0"
     decimals = min(max(2 - math.floor(math.log10(largest)), 0), 6) if largest else 0
     return f"{abs(new - old):,.{decimals}f}"
-
-
-def _suffix(metric: Metric) -> str:
-    return {"ms": " ms", "tokens": " tokens", "USD": " USD"}.get(metric.unit, "")
 
 
 def removed(taken: Mapping[str, str]) -> str:

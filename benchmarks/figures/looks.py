@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
-import streamlit as st
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 import dashboard
 from benchmarks.figures.times import forget
+from dashboard import data
 from store import queries
 
 APP = Path(dashboard.__file__).parent / "app.py"
@@ -47,7 +47,7 @@ class Look(NamedTuple):
 
 def look(page: str, url: str, path: Path | None, **parameters: str) -> Look:
     """`path`: the file of the record, which is read from the disk."""
-    st.cache_data.clear()
+    data.forget()
     asked: list[tuple[str, float]] = []
     with mock.patch.dict(os.environ, MEMTREND_DATABASE__URL=url), _watched(asked):
         at = AppTest.from_file(str(APP), default_timeout=300)
@@ -55,7 +55,7 @@ def look(page: str, url: str, path: Path | None, **parameters: str) -> Look:
         for name, value in parameters.items():
             at.query_params[name] = value
         at.run()
-        st.cache_data.clear()
+        data.forget()
         asked.clear()
         forget(path)
         begin = time.perf_counter()

@@ -24,7 +24,7 @@ from dashboard import (
     parts,
     tables,
 )
-from dashboard.charts import Line
+from dashboard.curves import Line
 from dashboard.figures import Tick, Window
 from dashboard.parts import plain
 from dashboard.strips import Cell, Row

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from dashboard import charts, data, incidents, levels, navigation, parts
-from dashboard.charts import Alert, Extras, Line
+from dashboard import charts, data, incidents, levels, multiples, navigation, parts
+from dashboard.charts import Extras
+from dashboard.curves import Alert, Line
 from dashboard.figures import Tick, Window, safe
 from dashboard.parts import plain
 from dashboard.strips import Cell, Row
@@ -54,18 +56,30 @@ def page() -> None:
     heading = st.container()
     chosen = _filters(suites)
     window = _window(chosen.days)
-    since = window.start
-    points = data.ask(
-        queries.trend, chosen.suite, chosen.metric, tag=chosen.tag, backends=chosen.backends, since=since
-    )
-    broken = _broken(chosen, since)
+    place = _place(window)
+    measured = _measured(chosen, _shown(chosen.suite)[: PANELS + 1], window)
+    if chosen.metric not in measured:
+        measured |= _measured(chosen, [chosen.metric], window)
+    points = _of(measured[chosen.metric], chosen.backends)
+    broken = _broken(chosen, window.start)
     with heading:
         _title(chosen, points, broken)
     if points:
-        _main(chosen, points, broken, window)
-        _others(chosen, window)
+        with place.container():
+            _main(chosen, measured[chosen.metric], broken, window)
+        _others(chosen, measured, window)
     else:
-        _no_points(chosen)
+        with place.container():
+            _no_points(chosen)
+
+
+def _place(window: Window) -> DeltaGenerator:
+    """Where the chart will stand. A viewer who comes new has its frame at once, with which the browser loads
+    what draws it while the record is asked."""
+    place = st.empty()
+    if "trend" not in st.session_state:
+        place.plotly_chart(charts.blank(window), key="blank", theme=None, config=charts.CONFIG)
+    return place
 
 
 # Filters --------------------------------------------------------------------------------------------------
@@ -76,7 +90,8 @@ def _filters(suites: Sequence[str]) -> Filters:
     quiet: dict[str, Any] = {"label_visibility": "collapsed", "bind": "query-params"}
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         suite = st.selectbox("Suite", suites, key="suite", width=190, **quiet)
-        metric = st.selectbox("Metric", _known_metrics(suite), key="metric", width=150, **quiet)
+        metrics = data.ask(queries.measured_metrics, suite) or ["pass"]
+        metric = st.selectbox("Metric", metrics, key="metric", width=150, **quiet)
         tags = [ALL_TAGS, *(row.tag for row in data.ask(queries.suite_tags, suite))]
         tag = st.selectbox("Tag", tags, key="tag", width=150, **quiet)
         days = st.segmented_control(
@@ -92,17 +107,6 @@ def _filters(suites: Sequence[str]) -> Filters:
     return Filters(suite, metric, "" if tag == ALL_TAGS else tag, RANGES[days], view, shown)
 
 
-def _known_metrics(suite: str) -> list[str]:
-    """Metrics that the newest whole runs of the suite have; pass first."""
-    found = {
-        name
-        for row in data.ask(queries.overview)
-        if row.suite == suite and row.last_whole
-        for name in row.last_whole.metrics
-    }
-    return [name for name in METRICS if name in found] or ["pass"]
-
-
 def _window(days: int) -> Window:
     """Whole days, so that the questions stay the same for the caches."""
     zone = parts.zone()
@@ -115,6 +119,25 @@ def _fitted(window: Window, points: Sequence[TrendPoint]) -> Window:
     first, last = points[0].started_at, points[-1].started_at
     margin = max((last - first) * 0.012, timedelta(minutes=1))
     return window._replace(start=max(window.start, first - margin), end=last + margin)
+
+
+def _shown(suite: str) -> list[str]:
+    """What the suite is measured by, that which is looked at most first."""
+    known = data.ask(queries.measured_metrics, suite)
+    return [name for name in ("pass", *OTHERS) if name in known]
+
+
+def _measured(chosen: Filters, metrics: Sequence[str], window: Window) -> dict[str, list[TrendPoint]]:
+    """By metric. Asked for several at once and for all backends, whichever are chosen: to look at another of
+    them is answered without the record."""
+    found: dict[str, list[TrendPoint]] = {name: [] for name in metrics}
+    for point in data.ask(queries.trends, chosen.suite, metrics, tag=chosen.tag, since=window.start):
+        found[point.metric].append(point)
+    return found
+
+
+def _of(points: Sequence[TrendPoint], names: Collection[str]) -> list[TrendPoint]:
+    return [point for point in points if point.backend in names]
 
 
 # Title ----------------------------------------------------------------------------------------------------
@@ -149,7 +172,8 @@ def _no_points(chosen: Filters) -> None:
 # Main chart -----------------------------------------------------------------------------------------------
 
 
-def _main(chosen: Filters, points: Sequence[TrendPoint], broken: Sequence[Row], window: Window) -> None:
+def _main(chosen: Filters, measured: Sequence[TrendPoint], broken: Sequence[Row], window: Window) -> None:
+    points = _of(measured, chosen.backends)
     marks = _marks(window.start)
     fitted = _fitted(window, points)
     counts = Counter(row.backend for row in broken)
@@ -159,7 +183,7 @@ def _main(chosen: Filters, points: Sequence[TrendPoint], broken: Sequence[Row], 
         line._replace(levels=levels.found(line.points, chosen.metric), alerts=alerts.get(line.name, ()))
         for line in _lines(points, chosen.backends, bold)
     ]
-    lines += _controls(chosen, window)
+    lines += _controls(chosen, measured)
     if chosen.view == TOGETHER:
         extras = Extras(marks, _changes(chosen, window), _drawn(broken), counts, _floors(chosen))
         figure = charts.trend(lines, chosen.metric, fitted, extras)
@@ -188,24 +212,24 @@ def _drawn(broken: Sequence[Row]) -> list[Row]:
 
 def _lines(points: Sequence[TrendPoint], names: Sequence[str], bold: set[str]) -> list[Line]:
     styles = parts.styles()
-    by_backend: dict[str, list[TrendPoint]] = {name: [] for name in names}
-    for point in points:
-        by_backend[point.backend].append(point)
-    known = {name: found for name, found in by_backend.items() if found}
+    known = {name: found for name, found in _by_backend(points, names).items() if found}
     return [Line(name, styles[name], found, name in bold or len(known) == 1) for name, found in known.items()]
 
 
-def _controls(chosen: Filters, window: Window) -> list[Line]:
+def _by_backend(points: Sequence[TrendPoint], names: Sequence[str]) -> dict[str, list[TrendPoint]]:
+    found: dict[str, list[TrendPoint]] = {name: [] for name in names}
+    for point in points:
+        found[point.backend].append(point)
+    return found
+
+
+def _controls(chosen: Filters, measured: Sequence[TrendPoint]) -> list[Line]:
     """The frozen releases that ran beside the backends, each as a line of its own."""
     known = [one for one in data.ask(queries.controls) if one.backend in chosen.backends]
-    points = data.ask(
-        queries.trend, chosen.suite, chosen.metric, tag=chosen.tag, backends=[one.name for one in known],
-        since=window.start,
-    )  # fmt: skip
     of = {one.name: one for one in known}
     return [
         line._replace(name=_label(of[line.name], known), bold=False, control=of[line.name].backend)
-        for line in _lines(points, list(of), set())
+        for line in _lines(_of(measured, of), list(of), set())
     ]
 
 
@@ -221,19 +245,19 @@ def _alerts(chosen: Filters, points: Sequence[TrendPoint]) -> dict[str, list[Ale
     rate of the whole suite, so elsewhere there are none."""
     if chosen.metric != "pass" or chosen.tag:
         return {}
-    worse = data.ask(queries.worse_runs, [point.run_id for point in points])
+    worse, by_backend = data.ask(queries.worse_runs, chosen.suite), _by_backend(points, chosen.backends)
     turned = {
         name: [
             after
-            for before, after in pairwise([None, *(point for point in points if point.backend == name)])
+            for before, after in pairwise([None, *series])
             if after and after.run_id in worse and not (before and before.run_id in worse)
         ]
-        for name in chosen.backends
+        for name, series in by_backend.items()
     }
     said = data.ask(queries.verdicts, [point.run_id for found in turned.values() for point in found])
     found: dict[str, list[Alert]] = {}
     for name, first in turned.items():
-        series = [point for point in points if point.backend == name]
+        series = by_backend[name]
         rings = [_alert(point, said[point.run_id].content) for point in first]
         kept = {one.run_id: one for one in [*rings, *_told_alerts(chosen, series)]}
         if kept:
@@ -269,7 +293,8 @@ def _alert(point: TrendPoint, content: Mapping[str, Any]) -> Alert:
 def _opened() -> None:
     """A point opens its run, a square its case, a ring its alert."""
     for point in st.session_state.trend.selection.points:
-        run_id, *case = point["customdata"]
+        opened = point["customdata"]
+        run_id, *case = opened if isinstance(opened, list) else [opened]
         if len(case) == 2 and isinstance(case[1], str):
             navigation.go("case", case=case[0], run=run_id)
         elif len(case) == 1:
@@ -294,9 +319,9 @@ def _floors(chosen: Filters) -> dict[str, float]:
 
 def _changes(chosen: Filters, window: Window) -> list[Tick]:
     """Environment changes, those of one moment together."""
-    found = data.ask(queries.environment_changes, chosen.suite, backends=chosen.backends, since=window.start)
+    found = data.ask(queries.environment_changes, chosen.suite, since=window.start)
     nights: dict[tuple[datetime, tuple[str, ...]], list[EnvironmentChange]] = {}
-    for change in found:
+    for change in (change for change in found if change.backend in chosen.backends):
         told = tuple(
             f"{safe(name)}: {safe(str(old))} → {safe(str(new))}" for name, old, new in change.changes
         )
@@ -322,8 +347,8 @@ def _broken(chosen: Filters, since: datetime) -> list[Row]:
     asked = {
         case.name for case in data.ask(queries.suite_cases, chosen.suite) if chosen.tag in ("", *case.tags)
     }
-    lost = data.ask(queries.lost_cases, chosen.suite, backends=chosen.backends, since=since)
-    rows = [_row(case) for case in lost if case.case in asked]
+    lost = data.ask(queries.lost_cases, chosen.suite, backends=parts.contenders(), since=since)
+    rows = [_row(case) for case in lost if case.case in asked and case.backend in chosen.backends]
     order = {name: place for place, name in enumerate(chosen.backends)}
     return sorted(rows, key=lambda row: (order[row.backend], _fell(row)))
 
@@ -383,33 +408,28 @@ def _shaded(broken: bool, banded: bool, bounded: bool) -> str:
 # Other metrics --------------------------------------------------------------------------------------------
 
 
-def _others(chosen: Filters, window: Window) -> None:
-    known = _known_metrics(chosen.suite)
-    names = [name for name in OTHERS if name in known and name != chosen.metric]
+def _others(chosen: Filters, measured: Mapping[str, Sequence[TrendPoint]], window: Window) -> None:
+    names = [name for name in _shown(chosen.suite) if name != chosen.metric]
     if not names:
         return
     st.subheader("Other metrics", anchor=False)
-    points = data.ask(
-        queries.trends, chosen.suite, names, tag=chosen.tag, backends=chosen.backends, since=window.start
-    )
-    by_metric = {name: [point for point in points if point.metric == name] for name in names}
-    drawn = [name for name in names if by_metric[name]]
-    _panels(chosen, drawn[:PANELS], by_metric, window)
-    if len(drawn) > PANELS:
-        more = st.expander(f"{len(drawn) - PANELS} more metrics", on_change="rerun", key="more")
+    _panels(chosen, {name: measured[name] for name in names[:PANELS]}, window)
+    if len(names) > PANELS:
+        more = st.expander(f"{len(names) - PANELS} more metrics", on_change="rerun", key="more")
         if more.open:
             with more:
-                _panels(chosen, drawn[PANELS:], by_metric, window)
+                _panels(chosen, _measured(chosen, names[PANELS:], window), window)
 
 
-def _panels(
-    chosen: Filters, names: Sequence[str], points: Mapping[str, Sequence[TrendPoint]], window: Window
-) -> None:
+def _panels(chosen: Filters, measured: Mapping[str, Sequence[TrendPoint]], window: Window) -> None:
     marks = _marks(window.start)
     with st.grid(3, min_column_width=300, gap="small"):
-        for name in names:
+        for name, every in measured.items():
             with st.container(border=True, gap="xsmall"):
-                _panel(chosen, name, points[name], window, marks)
+                if points := _of(every, chosen.backends):
+                    _panel(chosen, name, points, window, marks)
+                else:
+                    st.markdown(f"**{plain(words.label(name))}** :small[:gray[no run here has it]]")
 
 
 def _panel(
@@ -418,12 +438,19 @@ def _panel(
     lines = _lines(points, chosen.backends, set())
     newest = [words.Standing(line.name, line.points[-1].mean) for line in lines]
     facts = ", ".join(filter(None, [_unit(name), _ns(lines), words.direction(name)]))
-    st.markdown(f"**{plain(words.label(name))}** :small[:gray[{facts}]]", help=METRICS[name].meaning)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.button(
+            f"**{plain(words.label(name))}**", key=f"large-{name}", type="tertiary", on_click=_choose,
+            args=(name,), help=f"{METRICS[name].meaning} Click to draw it large.",
+        )  # fmt: skip
+        st.markdown(f":small[:gray[{facts}]]")
     st.markdown(f":small[{plain(words.spread(name, newest))}]")
-    st.plotly_chart(
-        charts.panel(lines, name, _fitted(window, points), marks), key=f"panel-{name}", theme=None,
-        config=charts.CONFIG, alt=charts.alt(f"{words.label(name)} of {chosen.suite}", lines, name),
-    )  # fmt: skip
+    drawn = multiples.multiple(lines, name, _fitted(window, points), marks)
+    st.image(drawn, width="stretch", alt=charts.alt(f"{words.label(name)} of {chosen.suite}", lines, name))
+
+
+def _choose(metric: str) -> None:
+    st.session_state.metric = metric
 
 
 def _ns(lines: Sequence[Line]) -> str:

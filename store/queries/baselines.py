@@ -23,7 +23,7 @@ from store.queries.verdicts import (
     answers_of,
     decisions_of,
     earlier,
-    night_of,
+    nights_of,
     select_nights,
 )
 
@@ -46,9 +46,9 @@ def _next(connection: Connection, suite: str, backend: str, night: Night) -> Ser
     rows = connection.execute(whole).all()
     if not rows:
         return None
-    system = night_of(rows[-1]).system
+    (newest,) = nights_of(connection, rows[-1:])
     number = max(row.id for row in rows) + 1
-    upcoming = night._replace(run_id=number, system=system)
+    upcoming = night._replace(run_id=number, system=newest.system)
     return Series(rows[-1].suite_id, suite, rows[-1].backend_id, backend, upcoming)
 
 

@@ -40,12 +40,17 @@ def verdict(db: Database, run_id: int) -> VerdictRow | None:
     return verdicts(db, [run_id]).get(run_id)
 
 
-def worse_runs(db: Database, run_ids: Sequence[int]) -> set[int]:
-    """Those of these runs that the verdict in force calls worse. Of a year of nights, the evidence of all
+def worse_runs(db: Database, suite: str) -> set[int]:
+    """The runs of a suite that the verdict in force calls worse. Of a year of nights, the evidence of all
     would take too long to read."""
     said, later = m.verdict.c, m.verdict.alias("later")
     overruled = sa.exists().where(later.c.run_id == said.run_id, later.c.id > said.id)
-    query = sa.select(said.run_id).where(said.run_id.in_(list(run_ids)), said.verdict == "worse", ~overruled)
+    query = (
+        sa.select(said.run_id)
+        .join(m.run, m.run.c.id == said.run_id)
+        .join(m.suite, m.suite.c.id == m.run.c.suite_id)
+        .where(m.suite.c.name == suite, said.verdict == "worse", ~overruled)
+    )
     with db.read() as connection:
         return set(connection.execute(query).scalars())
 

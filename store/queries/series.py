@@ -13,26 +13,47 @@ from sqlalchemy.engine import Connection
 from store import models as m
 from store.database import Database
 from store.dialects.sql import plain_rows
-from store.metrics import METRIC_NAMES
+from store.metrics import METRIC_NAMES, METRICS
 from store.queries.common import Rolled, is_of_a_control, is_whole, metric_id, shown_status, suite_id
 from store.queries.runs import CHANGES, RunRow, select_runs
 
 OVERVIEW_POINTS = 45
 
 
+class SeriesRun(NamedTuple):
+    """A whole run, as the points of a chart share it."""
+
+    id: int
+    suite_id: int
+    backend_id: int
+    backend: str
+    started_at: datetime
+    environment_id: int | None
+    suite_version: str
+    scorer_id: int
+
+
 class TrendPoint(NamedTuple):
     """One metric of one whole run."""
 
-    run_id: int
-    backend: str
-    started_at: datetime
+    run: SeriesRun
+    metric: str
     n: int
     mean: float
     low: float | None
     high: float | None
-    environment_id: int | None
-    suite_version: str
-    metric: str
+
+    @property
+    def run_id(self) -> int:
+        return self.run.id
+
+    @property
+    def backend(self) -> str:
+        return self.run.backend
+
+    @property
+    def started_at(self) -> datetime:
+        return self.run.started_at
 
 
 class EnvironmentChange(NamedTuple):
@@ -96,17 +117,6 @@ def trends(
     with db.read() as connection:
         series = whole_runs(db, connection, suite_id(connection, suite), backends, since)
         return _points(connection, series, wanted, tag)
-
-
-class SeriesRun(NamedTuple):
-    id: int
-    suite_id: int
-    backend_id: int
-    backend: str
-    started_at: datetime
-    environment_id: int | None
-    suite_version: str
-    scorer_id: int
 
 
 def whole_runs(
@@ -176,25 +186,25 @@ def _points(
         rolled.tag == tag,
         rolled.run_id >= min(series, default=0),
     )
-    found = {run.id: _Found(run) for run in series.values()}
-    names = {number: (METRIC_NAMES[number],) for number in metrics}
+    found = {run.id: (run, run.scorer_id, list[TrendPoint]()) for run in series.values()}
+    names = {number: METRIC_NAMES[number] for number in metrics}
     make = tuple.__new__  # of tens of thousands, in half the time of naming the fields
-    for row in plain_rows(connection, query):
-        of = found.get(row[0])
-        if of is not None and of.scorer == row[1]:
-            of.points.append(make(TrendPoint, of.head + row[3:] + of.tail + names[row[2]]))
-    return [point for of in found.values() for point in of.points]
+    for run_id, scorer, metric, n, mean, low, high in plain_rows(connection, query):
+        of = found.get(run_id)
+        if of is not None and of[1] == scorer:
+            of[2].append(make(TrendPoint, (of[0], names[metric], n, mean, low, high)))
+    return [point for _, _, points in found.values() for point in points]
 
 
-class _Found:
-    """The points of a run, and the fields that all of them share: those before and after what is measured."""
-
-    __slots__ = ("head", "points", "scorer", "tail")
-
-    def __init__(self, run: SeriesRun) -> None:
-        self.scorer, self.points = run.scorer_id, list[TrendPoint]()
-        self.head = (run.id, run.backend, run.started_at)
-        self.tail = (run.environment_id, run.suite_version)
+def measured_metrics(db: Database, suite: str) -> list[str]:
+    """The metrics over all cases that the newest whole runs of a suite have, in the usual order."""
+    with db.read() as connection:
+        newest = recent_runs(db, connection, suite_id(connection, suite), 1, controls=False)
+        query = sa.select(m.rollup.c.metric_id).where(
+            m.rollup.c.run_id.in_(list(newest)), m.rollup.c.tag == ""
+        )
+        found = set(connection.execute(query.distinct()).scalars())
+    return [name for name, metric in METRICS.items() if metric.id in found]
 
 
 def environment_changes(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from store import models as m
 from store.baselines import Baseline, Decision, Night, baseline
 from store.columns import UtcDateTime
 from store.database import Database
+from store.dialects.sql import plain_rows
 from store.metrics import METRIC_NAMES, METRICS
 from store.portable import Against, Carried
 from store.queries.common import is_whole
@@ -190,9 +191,9 @@ class Series(NamedTuple):
 def series_of(connection: Connection, run_id: int, subset: str = "") -> Series | None:
     query = select_nights().where(m.run.c.id == run_id, m.run.c.subset == subset)
     row = connection.execute(query).first()
-    return (
-        None if row is None else Series(row.suite_id, row.suite, row.backend_id, row.backend, night_of(row))
-    )
+    if row is None:
+        return None
+    return Series(row.suite_id, row.suite, row.backend_id, row.backend, *nights_of(connection, [row]))
 
 
 def select_nights() -> sa.Select[Any]:
@@ -202,32 +203,38 @@ def select_nights() -> sa.Select[Any]:
         sa.select(
             m.run.c.id, m.run.c.started_at, m.run.c.trigger, m.run.c.suite_id, m.run.c.backend_id,
             m.suite.c.name.label("suite"), m.backend.c.name.label("backend"),
-            m.scorer.c.version.label("scorer"), m.environment.c.content.label("environment"),
+            m.scorer.c.version.label("scorer"), m.run.c.environment_id,
             m.verdict.c.accepted,
         )
         .join(m.suite, m.suite.c.id == m.run.c.suite_id)
         .join(m.backend, m.backend.c.id == m.run.c.backend_id)
         .join(m.scorer, m.scorer.c.id == m.run.c.scorer_id)
-        .outerjoin(m.environment, m.environment.c.id == m.run.c.environment_id)
         .outerjoin(m.verdict, m.verdict.c.id == last)
         .order_by(m.run.c.started_at, m.run.c.id)
     )  # fmt: skip
 
 
-def night_of(row: sa.Row[Any]) -> Night:
-    """A run without a verdict, made before there were any, may stand in a baseline."""
-    return Night(
-        row.id,
-        row.started_at,
-        accepted=row.accepted is not False,
-        system=(("scorer", row.scorer), *_embedder(row.environment)),
-        primed=row.trigger == PRIME,
-    )
+def nights_of(connection: Connection, rows: Sequence[sa.Row[Any]]) -> list[Night]:
+    """Of rows of `select_nights`. A run without a verdict, made before there were any, may stand in a
+    baseline."""
+    embedders = _embedders(connection, {row.environment_id for row in rows})
+    return [
+        Night(
+            row.id,
+            row.started_at,
+            accepted=row.accepted is not False,
+            system=(("scorer", row.scorer), *embedders.get(row.environment_id, [])),
+            primed=row.trigger == PRIME,
+        )
+        for row in rows
+    ]
 
 
-def _embedder(environment: Mapping[str, Any] | None) -> Iterable[tuple[str, str]]:
-    known = ((environment or {}).get("backend") or {}).get("embedder")
-    return [("embedder", str(known))] if known else []
+def _embedders(connection: Connection, ids: set[int | None]) -> dict[int, list[tuple[str, str]]]:
+    """By environment, of which a year of nights has a few dozen."""
+    query = sa.select(m.environment.c.id, m.environment.c.content).where(m.environment.c.id.in_(ids - {None}))
+    known = {row.id: (row.content.get("backend") or {}).get("embedder") for row in connection.execute(query)}
+    return {id: [("embedder", str(embedder))] if embedder else [] for id, embedder in known.items()}
 
 
 def earlier(connection: Connection, run: Series) -> list[Night]:
@@ -237,7 +244,7 @@ def earlier(connection: Connection, run: Series) -> list[Night]:
         is_whole(),
         _before(run.night),
     )
-    return [night_of(row) for row in connection.execute(query)]
+    return nights_of(connection, connection.execute(query).all())
 
 
 def _before(night: Night) -> sa.ColumnElement[bool]:
@@ -306,7 +313,7 @@ def answers_of(connection: Connection, run_ids: Collection[int]) -> list[AnswerR
     )
     return [
         AnswerRow(run_id, case_id, trial, None if value is None else float(value > 0.5))
-        for run_id, case_id, trial, value in connection.execute(query)
+        for run_id, case_id, trial, value in plain_rows(connection, query)
     ]
 
 
@@ -320,12 +327,12 @@ def _values(connection: Connection, run_ids: Collection[int]) -> list[ValueRow]:
     )
     rows = [
         ValueRow(run_id, case_id, trial, METRIC_NAMES[metric], value)
-        for run_id, case_id, trial, metric, value in connection.execute(scored)
+        for run_id, case_id, trial, metric, value in plain_rows(connection, scored)
     ]
     measured = sa.select(
         result.run_id, result.case_id, result.trial, result.latency_ms, result.returned_n
     ).where(result.run_id.in_(run_ids), result.status == "ok")
-    for run_id, case_id, trial, *found in connection.execute(measured):
+    for run_id, case_id, trial, *found in plain_rows(connection, measured):
         told = zip(MEASURED, found, strict=True)
         rows += [ValueRow(run_id, case_id, trial, name, float(v)) for name, v in told if v is not None]
     return rows + _spent(connection, run_ids)

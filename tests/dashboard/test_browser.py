@@ -73,7 +73,7 @@ def click_point(page: Page, trace: str) -> None:
     x, y = page.locator(".js-plotly-plot").first.evaluate(
         """(plot, name) => {
             const trace = plot._fullData.find(trace => trace.name === name && trace.mode.includes('markers'));
-            const last = trace.x.length - 2, layout = plot._fullLayout;
+            const last = trace.x.length - 1, layout = plot._fullLayout;
             const y = layout[trace.yaxis.replace('y', 'yaxis')];
             return [layout.xaxis.d2p(trace.x[last]) + layout.xaxis._offset, y.d2p(trace.y[last]) + y._offset];
         }""",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,11 +15,13 @@ import pytest
 
 from dashboard import charts, levels
 from dashboard.axes import local
-from dashboard.charts import Alert, Extras, Line
+from dashboard.charts import Extras
+from dashboard.curves import Alert, Line
 from dashboard.figures import Tick, Window
 from dashboard.palette import THEMES, Style, styles
 from dashboard.strips import Cell, Row
 from store.queries import BackendRow, TrendPoint
+from store.queries.series import SeriesRun
 
 START = datetime(2026, 11, 1, 3, 0, tzinfo=UTC)
 BACKENDS = [BackendRow(i, name, "x", "default", i) for i, name in enumerate(("mem0", "dense", "hybrid"))]
@@ -32,13 +35,15 @@ def window(mode: Any = "light", days: int = 30, zone: str = "UTC") -> Window:
 def line(name: str, means: Sequence[float | None], metric: str = "pass", bold: bool = False) -> Line:
     """A run a night; None is a night without one."""
     points = [
-        TrendPoint(
-            100 + day, name, START + timedelta(days=day), 180, mean, mean - 0.04, mean + 0.03, 1, "v", metric
-        )
+        TrendPoint(night(name, day), metric, 180, mean, mean - 0.04, mean + 0.03)
         for day, mean in enumerate(means)
         if mean is not None
     ]
     return Line(name, STYLES[name], points, bold)
+
+
+def night(name: str, day: int) -> SeriesRun:
+    return SeriesRun(100 + day, 1, 1, name, START + timedelta(days=day), 1, "v", 1)
 
 
 def row(case: str, outcomes: str, backend: str = "mem0") -> Row:
@@ -57,6 +62,11 @@ def curve(figure: go.Figure, name: str) -> Any:
     return next(trace for trace in figure.data if trace.name == name and "lines" in (trace.mode or ""))
 
 
+def heights(trace: Any) -> list[float | None]:
+    """Where a trace is; None where it has a gap."""
+    return [None if y is None or math.isnan(y) else y for y in trace.y]
+
+
 def words_on(figure: go.Figure) -> list[str]:
     return [annotation.text for annotation in figure.layout.annotations]
 
@@ -70,7 +80,7 @@ def test_levels_stand_where_something_changed() -> None:
     shown = [one._replace(levels=levels.found(one.points, "pass")) for one in (fell, rests)]
     figure = charts.trend(shown, "pass", window(days=40), Extras())
     (drawn,) = [trace for trace in traces(figure, "scatter") if trace.line.width == 3.4]
-    assert drawn.y == (93.5, 93.5, None, 80.5, 80.5, None)
+    assert tuple(drawn.y) == (93.5, 93.5, None, 80.5, 80.5, None)
     assert drawn.x[3] == local(fell.points[20].started_at, ZoneInfo("UTC"))
     assert drawn.line.color == STYLES["mem0"].colour
 
@@ -136,7 +146,6 @@ def test_no_axis_is_automatic() -> None:
     figures = [
         charts.trend([line("mem0", [0.9] * 5, bold=True)], "pass", window(), everything()),
         charts.each([line("mem0", [0.9] * 5), line("dense", [0.7] * 5)], "pass", window(), []),
-        charts.panel([line("mem0", [0.9] * 5)], "pass", window(), []),
         charts.history([row("a", "++-")], window()),
         charts.coverage([("recall", 4), ("time", 2)], THEMES["light"]),
     ]
@@ -185,7 +194,7 @@ def everything() -> Extras:
 def test_a_night_without_a_run_is_a_gap() -> None:
     """A line does not bridge what was not measured."""
     figure = charts.trend([line("mem0", [0.9, 0.9, 0.9, None, 0.9, 0.9])], "pass", window(), Extras())
-    assert list(curve(figure, "mem0").y) == [90, 90, 90, None, 90, 90, None]
+    assert heights(curve(figure, "mem0")) == [90, 90, 90, None, 90, 90]
 
 
 def test_a_point_carries_its_run() -> None:
@@ -193,7 +202,7 @@ def test_a_point_carries_its_run() -> None:
     figure = charts.trend([line("mem0", [0.9, None, None, 0.8])], "pass", window(), Extras())
     trace = curve(figure, "mem0")
     shown = {
-        x: data[0] for x, y, data in zip(trace.x, trace.y, trace.customdata, strict=True) if y is not None
+        x: run for x, y, run in zip(trace.x, heights(trace), trace.customdata, strict=True) if y is not None
     }
     assert shown == {"2026-11-01T03:00:00": 100, "2026-11-04T03:00:00": 103}
 
@@ -201,8 +210,8 @@ def test_a_point_carries_its_run() -> None:
 def test_hover_tells_interval_and_n() -> None:
     """Every point tells its value with interval and n."""
     trace = curve(charts.trend([line("mem0", [0.9])], "pass", window(), Extras()), "mem0")
-    assert list(trace.customdata[0][1:]) == ["90.0 % (86.0 to 93.0)", 180]
-    assert "n %{customdata[2]}" in trace.hovertemplate
+    assert list(trace.text) == ["90.0 % (86.0 to 93.0) · n 180"]
+    assert "%{text}" in trace.hovertemplate
 
 
 @pytest.mark.parametrize(
@@ -220,7 +229,7 @@ def test_bands_that_hide_each_other_are_left_out(backends: int, runs: int, bands
 def test_a_run_that_stands_alone_has_its_interval() -> None:
     """A first run has a bar from bound to bound, since a band of one run has no width."""
     figure = charts.trend([line("mem0", [0.9])], "pass", window(), Extras())
-    assert [86.0, 93.0, None] in [list(trace.y) for trace in traces(figure, "scatter")]
+    assert [86.0, 93.0, None] in [heights(trace) for trace in traces(figure, "scatter")]
     low, high = figure.layout.yaxis.range
     assert low <= 86
     assert high >= 93
@@ -234,12 +243,9 @@ def test_a_backend_keeps_its_marker(runs: int) -> None:
     for name in ("mem0", "dense"):
         drawn, style = curve(figure, name), STYLES[name]
         assert (drawn.line.color, drawn.line.dash, drawn.marker.symbol) == style[:3]
-        ends = [
-            trace for trace in figure.data if trace.mode == "markers" and list(trace.x) == [drawn.x[runs - 1]]
-        ]
-        assert [(style.marker, style.colour)] == [
-            (trace.marker.symbol, trace.marker.color) for trace in ends if trace.marker.color == style.colour
-        ]
+        (ends,) = [trace for trace in figure.data if trace.mode == "markers"]
+        assert {*ends.x} == {drawn.x[runs - 1]}
+        assert (style.marker, style.colour) in zip(ends.marker.symbol, ends.marker.color, strict=True)
 
 
 def test_few_runs_are_points() -> None:
@@ -333,7 +339,7 @@ def test_a_square_carries_its_case() -> None:
 def test_a_cell_without_an_answer_has_no_colour() -> None:
     """An error is neither a pass nor a failure, and a missing night no cell."""
     (cells,) = traces(charts.history([row("", "+- +")], window()), "heatmap")
-    assert list(cells.z[0]) == [0, 1, None, 0]
+    assert [None if math.isnan(share) else share for share in cells.z[0]] == [0, 1, None, 0]
 
 
 def test_a_history_names_every_backend() -> None:

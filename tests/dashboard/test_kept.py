@@ -6,8 +6,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-import streamlit as st
 
+from dashboard import data
 from store import writes
 from store.database import open_database
 from store.queries.retention import What
@@ -39,7 +39,7 @@ def test_a_run_says_what_was_removed_of_it(what: What, said: str, open_page: Ope
     whole = title(open_page("run", url, run="3"))
     with closing(open_database(url)) as db:
         writes.remove(db, 3, what, "90d")
-    st.cache_data.clear()  # what the pages know is two seconds old at most
+    data.forget()  # what the pages know is two seconds old at most
     at = open_page("run", url, run="3")
     assert said in text(at)
     assert title(at).split(" passed")[0] == whole.split(" passed")[0]

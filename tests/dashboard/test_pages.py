@@ -217,9 +217,15 @@ def test_every_chart_has_words(open_page: Open, seeded: Seeded) -> None:
 
 
 def test_trends_draw_panels_for_the_other_metrics(open_page: Open, seeded: Seeded) -> None:
-    """Besides the main chart stand six small ones, and the rest wait until they are asked for."""
+    """Below the main chart stand six small ones, each of which a click draws large, and the rest wait until
+    they are asked for."""
     at = open_page("trends", seeded.url)
-    assert len(at.get("plotly_chart")) == 7
+    assert len(at.get("plotly_chart")) == 1
+    assert len(at.get("image")) == 6
+    at.button(key="large-mrr").click().run()
+    assert at.selectbox(key="metric").value == "mrr"
+    assert title(at).startswith("Mrr on golden")
+    assert len(at.get("image")) == 6
 
 
 def test_runs_are_counted_and_paged(open_page: Open, seeded: Seeded) -> None:

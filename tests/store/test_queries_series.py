@@ -8,6 +8,7 @@ import pytest
 
 from store import queries, writes
 from store.database import Database
+from store.metrics import METRICS
 from tests.store.seeding import START, Seed, rollups
 
 
@@ -48,6 +49,16 @@ def test_several_metrics_in_one_question(db: Database, seed: Seed) -> None:
     points = {point.metric: point for point in queries.trends(db, "golden", ["pass", "recall@k"])}
     assert {point.run_id for point in points.values()} == {run_id}
     assert (points["pass"].mean, points["recall@k"].mean) == (0.5, 0.75)
+
+
+def test_the_metrics_of_a_suite_are_those_of_its_newest_runs(db: Database, seed: Seed) -> None:
+    """What the newest whole run of each backend was measured by is told, in the usual order; a suite without
+    one has none."""
+    assert queries.measured_metrics(db, "golden") == []
+    seed.run(seed.suite(), ["a"])
+    metrics = queries.measured_metrics(db, "golden")
+    assert metrics[:2] == ["pass", "recall@k"]
+    assert metrics == [name for name in METRICS if name in metrics]
 
 
 def test_a_trend_follows_the_scorer_in_force(db: Database, seed: Seed) -> None:
