@@ -114,6 +114,11 @@ class Tasks:
         return True
 
 
+def work_by_hand(collector):
+    """Let its worker wait for `collector.worker.work()`."""
+    collector.worker = collector.fires.worker = collector.answering.worker = Tasks()
+
+
 class Process:
     """`memtrend ...` as a process of its own, killed at the end should it still live. What it says goes to
     `said`, which all of a folder share."""

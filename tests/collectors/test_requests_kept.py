@@ -9,7 +9,7 @@ from collectors.reload import SettingsFile
 from store import models as m
 from store import queries, writes
 from store.errors import DatabaseError
-from tests.collectors.collecting import Tasks, ask
+from tests.collectors.collecting import ask, work_by_hand
 
 DIED = "the collector that ran it died; it is gone on with"
 
@@ -23,7 +23,7 @@ class Leader:
         self.db, self.stop = db, threading.Event()
         token = writes.acquire_lease(db, writes.LEADER_LEASE, "test", 3600)
         self.collector = Collector(db, SettingsFile(), self.stop, token)
-        self.collector.worker = self.collector.fires.worker = Tasks()
+        work_by_hand(self.collector)
         self.collector._begin()
 
     def tick(self):

@@ -13,7 +13,7 @@ from collectors.reload import SettingsFile
 from collectors.waiting import Waiting
 from store import queries, writes
 from store.errors import DatabaseError
-from tests.collectors.collecting import Tasks, ask, expect
+from tests.collectors.collecting import ask, expect, work_by_hand
 from tests.collectors.playground import cases, project
 
 pytestmark = pytest.mark.usefixtures("no_pauses")
@@ -57,7 +57,7 @@ class World:
             writes.release_lease(self.db, row.name, row.token)
         leader = writes.acquire_lease(self.db, writes.LEADER_LEASE, "test", 3600)
         self.collector = Collector(self.db, SettingsFile(), threading.Event(), leader)
-        self.collector.worker = self.collector.fires.worker = Tasks()
+        work_by_hand(self.collector)
         self.collector._begin()
 
     def at(self, now, ticks=1):
