@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard import charts, data, incidents, levels, multiples, navigation, parts
+from dashboard import charts, data, levels, multiples, navigation, parts, rings
 from dashboard.charts import Extras
 from dashboard.curves import Alert, Line
 from dashboard.figures import Tick, Window, safe
 from dashboard.parts import plain
 from dashboard.strips import Cell, Row
-from store import alert_titles, alert_words, queries, verdict_titles, verdict_words, words
+from store import queries, verdict_titles, verdict_words, words
 from store.metrics import METRICS
-from store.queries import AlertRow, ControlRow, EnvironmentChange, LostCase, TrendPoint
+from store.queries import ControlRow, EnvironmentChange, LostCase, TrendPoint
 
 RANGES = {"30 d": 30, "90 d": 90, "365 d": 365}
 TOGETHER, EACH = "Together", "One each"
@@ -177,7 +176,7 @@ def _main(chosen: Filters, measured: Sequence[TrendPoint], broken: Sequence[Row]
     marks = _marks(window.start)
     fitted = _fitted(window, points)
     counts = Counter(row.backend for row in broken)
-    alerts = _alerts(chosen, points)
+    alerts = _rings(chosen, points)
     bold = {name for name, _ in counts.most_common(MOST_BOLD)} | alerts.keys()
     lines = [
         line._replace(levels=levels.found(line.points, chosen.metric), alerts=alerts.get(line.name, ()))
@@ -240,54 +239,11 @@ def _label(control: ControlRow, known: Sequence[ControlRow]) -> str:
     return f"control {verdict_words.release(control.release)}{of}"
 
 
-def _alerts(chosen: Filters, points: Sequence[TrendPoint]) -> dict[str, list[Alert]]:
-    """By backend: the runs from which on it was told to be worse, or suspected. Verdicts are of the pass
-    rate of the whole suite, so elsewhere there are none."""
-    if chosen.metric != "pass" or chosen.tag:
+def _rings(chosen: Filters, points: Sequence[TrendPoint]) -> dict[str, list[Alert]]:
+    """By backend. Verdicts are of the whole suite, so of a tag there are none."""
+    if chosen.metric != rings.METRIC or chosen.tag:
         return {}
-    worse, by_backend = data.ask(queries.worse_runs, chosen.suite), _by_backend(points, chosen.backends)
-    turned = {
-        name: [
-            after
-            for before, after in pairwise([None, *series])
-            if after and after.run_id in worse and not (before and before.run_id in worse)
-        ]
-        for name, series in by_backend.items()
-    }
-    said = data.ask(queries.verdicts, [point.run_id for found in turned.values() for point in found])
-    found: dict[str, list[Alert]] = {}
-    for name, first in turned.items():
-        series = by_backend[name]
-        rings = [_alert(point, said[point.run_id].content) for point in first]
-        kept = {one.run_id: one for one in [*rings, *_told_alerts(chosen, series)]}
-        if kept:
-            found[name] = sorted(kept.values(), key=lambda one: one.at)
-    return found
-
-
-def _told_alerts(chosen: Filters, series: Sequence[TrendPoint]) -> list[Alert]:
-    """The alerts that somebody was told of, each at the first run that showed it."""
-    at, found = {point.run_id: point for point in series}, []
-    for row in data.ask(queries.alerts, suite=chosen.suite, limit=None):
-        signal = alert_words.lead(row.incident)
-        point = at.get(signal.first_run_id or 0)
-        if point and row.incident.told_at and incidents.metric_of(signal) == chosen.metric:
-            text = f"{incidents.number(row.id)}: {alert_titles.alert_title(row.incident)}, click opens it"
-            found.append(Alert(point.run_id, point.started_at, point.mean, _colour(row), text, row.id))
-    return found
-
-
-def _colour(row: AlertRow) -> str:
-    theme = parts.theme()
-    colours = {"red": theme.worse, "orange": theme.suspected, "violet": theme.problem}
-    return colours.get(incidents.LOOKS[row.incident.kind.name].colour, theme.text)
-
-
-def _alert(point: TrendPoint, content: Mapping[str, Any]) -> Alert:
-    theme, badge = parts.theme(), verdict_words.badge(content)
-    colour = theme.worse if badge.kind == "worse" else theme.suspected
-    text = f"{badge.text}: {point.backend}, run {point.run_id}"
-    return Alert(point.run_id, point.started_at, point.mean, colour, text)
+    return rings.found(chosen.suite, _by_backend(points, chosen.backends))
 
 
 def _opened() -> None:
