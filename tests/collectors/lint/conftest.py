@@ -13,6 +13,13 @@ NEAR = (
     "Rope hangs by the door of the boathouse.",
     "Lamp oil is under the workbench.",
 )
+HARBOUR = [
+    {"id": "ferry", "text": "The ferry to Skarholm leaves at 7:40.", "user": "runa"},
+    {"id": "kiosk", "text": "The kiosk at the pier sells tickets until noon.", "user": "runa"},
+    {"id": "buoy", "text": "Buoy 12 blinks green since spring.", "user": "runa"},
+    {"id": "crane", "text": "The crane lifts four tonnes.", "user": "runa"},
+    {"id": "wind", "text": "Above seven Beaufort nothing sails.", "user": "runa"},
+]
 
 
 def case(id="kettle", **fields):
