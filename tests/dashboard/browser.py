@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
+from urllib.parse import parse_qs, urlsplit
 
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Position, sync_playwright
 
 CHROMIUM = shutil.which("chromium") or ""
 FLAGS = (
@@ -97,6 +98,44 @@ def settled(page: Page) -> None:
     """The script has ended, and the page's heading and the traces of its charts are drawn."""
     page.evaluate("delete window.standsSince")
     page.wait_for_function(_STANDS)
+
+
+def query(page: Page) -> dict[str, list[str]]:
+    return parse_qs(urlsplit(page.url).query)
+
+
+def at(page: Page, where: str) -> None:
+    """Waits until the page of this path has been drawn."""
+    page.wait_for_url(lambda url: urlsplit(url).path == f"/{where}")
+    settled(page)
+
+
+def click_point(page: Page, trace: str) -> None:
+    """Clicks the last point of a line, found by plotly's own trace."""
+    box = page.locator(".js-plotly-plot").first.bounding_box()
+    assert box is not None
+    x, y = page.locator(".js-plotly-plot").first.evaluate(
+        """(plot, name) => {
+            const trace = plot._fullData.find(trace => trace.name === name && trace.mode.includes('markers'));
+            const last = trace.x.length - 1, layout = plot._fullLayout;
+            const y = layout[trace.yaxis.replace('y', 'yaxis')];
+            return [layout.xaxis.d2p(trace.x[last]) + layout.xaxis._offset, y.d2p(trace.y[last]) + y._offset];
+        }""",
+        trace,
+    )
+    page.mouse.move(box["x"] + x, box["y"] + y)
+    page.mouse.click(box["x"] + x, box["y"] + y)
+
+
+def click_row(page: Page, table: int, row: int, across: float = 0.5) -> None:
+    """Clicks a cell of a row of a table, drawn on a canvas; `across` says how far to the right."""
+    frame = page.locator('[data-testid="stDataFrame"]').nth(table)
+    width = frame.evaluate("table => table.clientWidth")
+    position = Position(x=width * across, y=32 + 31 * row + 15)
+    # Hovering scrolls: a table that has just moved looks for a click where it was.
+    frame.hover(position=position)
+    page.evaluate("() => new Promise(requestAnimationFrame)")
+    frame.click(position=position)
 
 
 def picture(page: Page, path: Path) -> None:

@@ -13,9 +13,9 @@ from playwright.sync_api import BrowserContext, Page, expect
 from store import queries
 from store.database import open_database
 from tests.dashboard.alarmed import CHANNELS, Alarmed
-from tests.dashboard.browser import CHROMIUM, chromium, new_context, served, settled
+from tests.dashboard.browser import CHROMIUM, at, chromium, click_row, new_context, query, served, settled
 from tests.dashboard.facts import HOSTILE, HOSTILE_CASE
-from tests.dashboard.test_browser import WORDLESS, at, click_row, query
+from tests.dashboard.test_browser import WORDLESS
 
 pytestmark = [
     pytest.mark.skipif(not CHROMIUM, reason="no Chromium to look with: apt install chromium"),

@@ -7,14 +7,24 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Position, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from store import queries
 from store.database import open_database
-from tests.dashboard.browser import CHROMIUM, chromium, new_context, served, settled
+from tests.dashboard.browser import (
+    CHROMIUM,
+    at,
+    chromium,
+    click_point,
+    click_row,
+    new_context,
+    query,
+    served,
+    settled,
+)
 from tests.dashboard.conftest import Seeded
 from tests.dashboard.facts import HOSTILE, HOSTILE_CASE
 from tests.dashboard.seed import seed
@@ -50,48 +60,6 @@ def page(viewer: BrowserContext) -> Iterator[Page]:
     opened = viewer.new_page()
     yield opened
     opened.close()
-
-
-def path(page: Page) -> str:
-    return urlsplit(page.url).path
-
-
-def query(page: Page) -> dict[str, list[str]]:
-    return parse_qs(urlsplit(page.url).query)
-
-
-def at(page: Page, where: str) -> None:
-    """Waits until the page of this path has been drawn."""
-    page.wait_for_url(lambda url: urlsplit(url).path == f"/{where}")
-    settled(page)
-
-
-def click_point(page: Page, trace: str) -> None:
-    """Clicks the last point of a line, found by plotly's own trace."""
-    box = page.locator(".js-plotly-plot").first.bounding_box()
-    assert box is not None
-    x, y = page.locator(".js-plotly-plot").first.evaluate(
-        """(plot, name) => {
-            const trace = plot._fullData.find(trace => trace.name === name && trace.mode.includes('markers'));
-            const last = trace.x.length - 1, layout = plot._fullLayout;
-            const y = layout[trace.yaxis.replace('y', 'yaxis')];
-            return [layout.xaxis.d2p(trace.x[last]) + layout.xaxis._offset, y.d2p(trace.y[last]) + y._offset];
-        }""",
-        trace,
-    )
-    page.mouse.move(box["x"] + x, box["y"] + y)
-    page.mouse.click(box["x"] + x, box["y"] + y)
-
-
-def click_row(page: Page, table: int, row: int, across: float = 0.5) -> None:
-    """Clicks a cell of a row of a table, drawn on a canvas; `across` says how far to the right."""
-    frame = page.locator('[data-testid="stDataFrame"]').nth(table)
-    width = frame.evaluate("table => table.clientWidth")
-    position = Position(x=width * across, y=32 + 31 * row + 15)
-    # Hovering scrolls: a table that has just moved looks for a click where it was.
-    frame.hover(position=position)
-    page.evaluate("() => new Promise(requestAnimationFrame)")
-    frame.click(position=position)
 
 
 # Pages ----------------------------------------------------------------------------------------------------
