@@ -230,7 +230,7 @@ def test_filters_live_in_the_address(page: Page, address: str) -> None:
     before = page.evaluate("history.length")
     page.get_by_role("radio", name="One each").click()
     page.wait_for_url("**view=One*")
-    page.get_by_role("button", name="keyword").click()
+    page.get_by_role("button", name="keyword", exact=True).click()
     page.wait_for_url("**backends=*")
     assert page.evaluate("history.length") == before
     shared = page.url
