@@ -161,10 +161,11 @@ class Answering:
             return self.run(Pair(asked.suite, asked.backend), way, how)
 
     def _look_asked(self, request: RequestRow, row: RunRow) -> None:
-        """Of one that cannot be taken the alert tells."""
+        """Of one that cannot be taken the alert tells, whose words leave the machine."""
         done = self._once(request, Pair(row.suite, row.backend), "look", looking_at(row.id))
         if done and done.problem:
-            self.alerting.not_looked(row.id, done.problem)
+            told = f"the look was not taken, and request {request.id} on the page of runs says why"
+            self.alerting.not_looked(row.id, told if done.quotes else done.problem)
         if done:
             self._finish(request, [done.outcome.run_id] if done.outcome else [], done.problem)
 

@@ -125,10 +125,12 @@ class Drill:
             yield
 
     def _error(self) -> str | None:
+        """In words that may leave the machine: a drill that fails is an alert."""
         try:
             self._prove()
         except Exception as error:  # noqa: BLE001  whatever breaks the path is what the drill is for
-            return redacted(str(error)) or type(error).__name__
+            said = str(error) if isinstance(error, Unproven) else logs.words_of(error)
+            return redacted(said or type(error).__name__)
         return None
 
     def _prove(self) -> None:
@@ -179,7 +181,8 @@ class Drill:
     def _ran(self, record: Database, planned: RunPlan, report: runner.Report = lambda progress: None) -> int:
         outcome = runner.run(planned, record, on_progress=report, stop=self.stop)
         if outcome.status != "whole":
-            raise Unproven(f"the drill's run on {self.pair.backend} is {outcome.status}: {outcome.reason}")
+            why = "its adapter is broken" if outcome.status == "void" else outcome.reason
+            raise Unproven(f"the drill's run on {self.pair.backend} is {outcome.status}: {why}")
         return outcome.run_id
 
     def _looked_again(self) -> runner.Report:

@@ -15,7 +15,7 @@ from collectors.configured import backend_names, plan, suite_names
 from collectors.lease import InstanceBusy
 from collectors.plans import Outdated, Progress, RunOutcome, RunPlan
 from collectors.sampling import Sample, sampled
-from store import queries, verdict_words
+from store import logs, queries, verdict_words
 from store.database import Database
 from store.errors import StoreError
 from store.evidence import plain
@@ -61,13 +61,15 @@ class Asked(NamedTuple):
 class Done(NamedTuple):
     """What a pair came to: a run, whole when `problem` is None, or no run at all. `waits`: nothing is wrong
     but that the day's money is not enough for it, or for the rest of it. `code`: the exit code of a command
-    that ends with this problem."""
+    that ends with this problem; `quotes`: the problem may be the words of an adapter, which may hold a text
+    of a memory."""
 
     pair: Pair
     outcome: RunOutcome | None
     problem: str | None
     waits: bool = False
     code: int = BAD
+    quotes: bool = False
 
 
 How = Callable[[Settings, Database, Pair, Asked, threading.Event], Done]
@@ -132,7 +134,7 @@ def not_begun(pair: Pair, error: Exception) -> Done:
     """Why there is no run."""
     code = getattr(error, "code", BAD) if isinstance(error, StoreError) else BAD
     problem = redacted(str(error)) or type(error).__name__
-    return Done(pair, None, problem, isinstance(error, OverBudget), code)
+    return Done(pair, None, problem, isinstance(error, OverBudget), code, logs.words_of(error) is None)
 
 
 def run_todo(
@@ -158,7 +160,8 @@ def run_todo(
 
 def came_to(pair: Pair, outcome: RunOutcome) -> Done:
     """What is to be said of a run that has ended."""
-    return Done(pair, outcome, _problem(outcome), outcome.waits, NO_ANSWER if outcome.waits else BAD)
+    code, quotes = NO_ANSWER if outcome.waits else BAD, outcome.status == "void"
+    return Done(pair, outcome, _problem(outcome), outcome.waits, code, quotes)
 
 
 def _run_when_free(

@@ -147,6 +147,24 @@ def test_a_look_that_cannot_be_taken(db, nights, tmp_path):
     assert (states(db), queries.owed_looks(db)) == (["suspected"], [])
 
 
+def test_what_an_adapter_says_is_not_told(db, nights, tmp_path, monkeypatch):
+    """Why a look is void it says in words of its own, which may hold a memory: they stay with the request,
+    and neither the alert nor what is told of it has them."""
+    _, plan = nights
+    run(losing(plan), db)
+    broken = LOSING.format(type="Broken") + '[suites.small.confirm]\nafter = "0s"\n'
+    project(tmp_path, broken, cases(16))
+    with Running(db):
+        told(db, "run 7 is not looked at again")
+        (request,) = queries.requests(db)
+        assert "unknown key" in answered(db, request.id).error
+    (of_the_fall,) = queries.alerts(db, kinds=["regression"])
+    said = alert_words.evidence(of_the_fall.incident)
+    assert f"request {request.id} on the page of runs says why" in said
+    kept = [str(one) for one in (*queries.alerts(db), *queries.alert_steps(db, of_the_fall.id))]
+    assert not any("unknown key" in one for one in kept)
+
+
 def test_a_look_that_a_stop_ends_is_for_the_next(db, nights):
     """A claimed look of a collector that died is taken by the one after it."""
     of, plan = nights
