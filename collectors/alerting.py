@@ -4,22 +4,22 @@ that made runs where no collector leads."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
 from collectors import routing
 from collectors.configured import confirm_after, suite_confirm
-from collectors.detection import detect, detect_in, detect_missed
+from collectors.delivery import Sender
+from collectors.detection import LOG, SOURCE, detect, detect_missed
 from collectors.proofs import detect_unproven
-from store import alert_words, logs, queries, writes
+from store import alert_words, queries, writes
 from store.alert_life import Incident, Turned, unlooked, unmute
 from store.database import Database
-from store.errors import DatabaseError
+from store.errors import StoreError
 from store.queries import OwedLook
 from store.settings import Settings
 from store.sightings import OF_A_VERDICT
 
-LOG = logs.get("alerts")
-SOURCE = "alerts"
 EVERY = timedelta(minutes=1)
 """How often it is asked what only time brings: missed runs, looks that are due, mutes that have ended."""
 REMIND_H = 7
@@ -33,41 +33,44 @@ def route(settings: Settings) -> writes.Route:
 
 
 class Alerting:
-    """What the collector that leads, under the token `leader`, does about alerts. A run that cannot be looked
-    at for a fault of ours is told once, and the others are looked at all the same."""
+    """What the collector that leads, under the token `leader`, does about alerts. What fails for a fault of
+    ours is told once, and the rest is done all the same."""
 
     def __init__(self, db: Database, leader: int) -> None:
         self.db, self.leader = db, leader
         self._asked = NEVER
         self._given_up: set[int] = set()
+        self._faulty: set[str] = set()
 
     def tick(self, settings: Settings, now: datetime) -> None:
-        turned = [one for run_id in queries.undetected(self.db) for one in self._detect(settings, run_id)]
+        told = route(settings)
+        turned = detect(self.db, settings, told, self._given_up)
         if queries.has_unrouted(self.db):
-            writes.route_people(self.db, route(settings))
+            self._try("what people did", lambda: writes.route_people(self.db, told))
         if turned or abs(now - self._asked) >= EVERY:
             self._asked = now
-            self._ask_the_time(settings, now)
+            self._ask_the_time(settings, now, told)
 
-    def _detect(self, settings: Settings, run_id: int) -> list[Turned]:
-        if run_id in self._given_up:
-            return []
+    def _ask_the_time(self, settings: Settings, now: datetime, told: writes.Route) -> None:
+        self._try("missed runs", lambda: detect_missed(self.db, settings, now, told))
+        self._try("proofs", lambda: detect_unproven(self.db, settings, now, told))
+        self._try("mutes", lambda: unmute_over(self.db, now, told))
+        self._try("reminders", lambda: remind(self.db, settings, now))
+        self._try("third looks", lambda: self._ask_for_looks(settings, now))
+
+    def _try(self, what: str, do: Callable[[], object]) -> None:
         try:
-            return detect_in(self.db, settings, run_id, route(settings))
-        except DatabaseError:
+            do()
+        except StoreError:
             raise
-        except Exception as error:
-            self._given_up.add(run_id)
-            LOG.error("a run could not be looked at for alerts", run=run_id, exc_info=error)
-            told = f"run {run_id} could not be looked at for alerts: {type(error).__name__}"
-            writes.add_event(self.db, "error", SOURCE, told, run_id)
-            return []
+        except Exception as error:  # noqa: BLE001  the collector outlives whatever is wrong with one alert
+            if what not in self._faulty:
+                self._faulty.add(what)
+                LOG.error("alerts could not be seen to", what=what, exc_info=error)
+                said = f"alerts: {what} could not be seen to: {type(error).__name__}"
+                writes.add_event(self.db, "error", SOURCE, said)
 
-    def _ask_the_time(self, settings: Settings, now: datetime) -> None:
-        detect_missed(self.db, settings, now, route(settings))
-        detect_unproven(self.db, settings, now, route(settings))
-        unmute_over(self.db, now, route(settings))
-        remind(self.db, settings, now)
+    def _ask_for_looks(self, settings: Settings, now: datetime) -> None:
         for owed in queries.owed_looks(self.db):
             self._ask_for_look(settings, owed, now)
 
@@ -119,11 +122,13 @@ def unmute_over(db: Database, now: datetime, told: writes.Route) -> None:
 
 
 def after_runs(db: Database, settings: Settings, say: Callable[[str], None]) -> None:
-    """What runs that a command has made mean for alerts, told at once. Where a collector leads, it is its
-    matter."""
+    """What runs that a command has made mean for alerts, told at once: to who gave it, and to the channels,
+    with what waits for them. Where a collector leads, it is its matter."""
     if any(one.held for one in queries.leases(db) if one.name == writes.LEADER_LEASE):
         return
     for turned in detect(db, settings, route(settings)):
         if any(step.action in ("opened", "reopened", "grew") for step in turned.steps):
             it = turned.incident
             say(f"alert {it.id}: {alert_words.title(it)}; memtrend alerts show {it.id}")
+    with closing(Sender(db, settings.channels)) as sender:
+        sender.send_due()

@@ -14,15 +14,17 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from collectors.configured import suite_bars
-from store import queries, writes
+from store import logs, queries, writes
 from store.alert_life import Facts, Turned, advance
 from store.changes import Change, sentence
 from store.database import Database
-from store.errors import StoreError
+from store.errors import DatabaseError, StoreError
 from store.queries import CaseRow, RunRow, VerdictRow
 from store.settings import Settings
 from store.sightings import ClosedRun, Leg, Measured, Sighting, missed, sightings
 
+LOG = logs.get("alerts")
+SOURCE = "alerts"
 MOST_SUSPECTS = 10
 """As many are kept with an alert; the rest `memtrend diff` tells."""
 
@@ -36,9 +38,29 @@ class Watched(NamedTuple):
     verdict: VerdictRow | None
 
 
-def detect(db: Database, settings: Settings, route: writes.Route = writes.nobody) -> list[Turned]:
-    """Look for alerts in every run that has ended since it was last done."""
-    return [turned for run_id in queries.undetected(db) for turned in detect_in(db, settings, run_id, route)]
+def detect(
+    db: Database,
+    settings: Settings,
+    route: writes.Route = writes.nobody,
+    given_up: set[int] | None = None,
+) -> list[Turned]:
+    """Look for alerts in every run that has ended since it was last done. One that cannot be looked at for a
+    fault of ours is an event and put to those that are `given_up`; the others are looked at all the same."""
+    passed_over: set[int] = set() if given_up is None else given_up
+    turned: list[Turned] = []
+    for run_id in queries.undetected(db):
+        if run_id in passed_over:
+            continue
+        try:
+            turned += detect_in(db, settings, run_id, route)
+        except DatabaseError:
+            raise
+        except Exception as error:
+            passed_over.add(run_id)
+            LOG.error("a run could not be looked at for alerts", run=run_id, exc_info=error)
+            told = f"run {run_id} could not be looked at for alerts: {type(error).__name__}"
+            writes.add_event(db, "error", SOURCE, told, run_id)
+    return turned
 
 
 def detect_in(

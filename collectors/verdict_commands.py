@@ -82,10 +82,14 @@ def _judged(db: Database, run: int, said: VerdictRow | None) -> Verdict:
 
 
 def _looked_again(db: Database, run: int) -> Verdict:
-    """One look more, as the runner takes it by itself after a suspicion."""
+    """One look more, as the runner takes it by itself after a suspicion, and what it means for alerts."""
+    from collectors.alerting import after_runs
     from collectors.looks import take_look
 
-    return take_look(db, settings(), run)
+    of = settings()
+    found = take_look(db, of, run)
+    after_runs(db, of, say)
+    return found
 
 
 def suspects_of(db: Database, run: int, content: Mapping[str, Any]) -> list[Mapping[str, Any]]:

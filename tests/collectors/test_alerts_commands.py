@@ -9,10 +9,13 @@ import pytest
 
 from collectors.commands import author
 from collectors.runner import run
+from store import models as m
 from store import queries, writes
 from store.alert_life import Facts, advance
+from store.database import NOW
 from store.sightings import Key, Sighting
 from tests.collectors.playground import CONFIG, LINES, one_document, opened, plan, project, suite
+from tests.collectors.slack_server import Answer, running
 
 FIXED = {"id", "kind", "state", "backend", "suite", "opened_at", "cases", "suspects"}
 SUSPECT = {"name": "mem0ai", "old": "1.0.5", "new": "1.0.6", "sentence": "mem0ai 1.0.5 → 1.0.6"}
@@ -218,9 +221,30 @@ def test_a_run_tells_of_an_alert_at_once(tmp_path, ask, monkeypatch):
     assert "alert" not in ask(folder, "run", "--backend", "broken", "--suite", "small").stderr
 
 
+def test_a_run_tells_the_channels(tmp_path, ask, monkeypatch):
+    """Where no collector leads, the command sends what is to be told, and what waits from before: nobody else
+    would."""
+    (tmp_path / "broken.py").write_text(BROKEN)
+    monkeypatch.syspath_prepend(tmp_path)
+    with running() as slack:
+        slack.answers = [Answer(500)]
+        channel = f'[channels.team]\ntype = "slack"\nurl = "{slack.url}"\n'
+        folder = project(tmp_path, f'{CONFIG}[backends.broken]\ntype = "broken:Broken"\n{channel}', LINES)
+        ask(folder, "run", "--backend", "broken", "--suite", "small")
+        assert (len(slack.posts), slack.accepted) == (1, [])
+        with closing(opened(folder)) as db, db.write() as connection:
+            connection.execute(m.delivery.update().values(due=NOW))
+        ask(folder, "run", "--backend", "shelf", "--suite", "small")
+        assert ["could not be measured" in post.told["text"] for post in slack.accepted] == [True]
+
+
 def test_a_run_leaves_alerts_to_the_collector_that_leads(folder, ask):
-    """Which knows the channels, and looks within a second."""
+    """Which looks within a second, and sends."""
     with closing(opened(folder)) as db:
         writes.acquire_lease(db, writes.LEADER_LEASE, "host:1", 60)
-        ask(folder, "run", "--backend", "shelf", "--suite", "small")
-        assert queries.undetected(db) == [1]
+        writes.send_later(db, [writes.a_test("team")])
+        with running() as slack:
+            with (folder / "memtrend.toml").open("a") as file:
+                file.write(f'[channels.team]\ntype = "slack"\nurl = "{slack.url}"\n')
+            ask(folder, "run", "--backend", "shelf", "--suite", "small")
+            assert (queries.undetected(db), slack.posts) == ([1], [])

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from collectors import detection
+from collectors import alerting, detection
 from collectors.alerting import Alerting
 from collectors.backend import BackendConfig
 from collectors.configured import configured
@@ -281,3 +281,20 @@ def test_a_fault_in_one_run_leaves_the_others(db, nights, monkeypatch):
     assert queries.undetected(db) == [7]
     said = [event.message for event in queries.events(db) if event.level == "error"]
     assert said == ["run 7 could not be looked at for alerts: RuntimeError"]
+
+
+def test_a_fault_in_what_time_brings_leaves_the_rest(db, nights, monkeypatch):
+    """It is told once, and neither ends the collector nor keeps a third look from being asked for."""
+    of, plan = nights
+    run(losing(plan), db)
+
+    def faulty(*_):
+        raise KeyError("a fault of ours")
+
+    monkeypatch.setattr(alerting, "remind", faulty)
+    works, now = Alerting(db, 0), datetime.now(UTC)
+    for minutes in (0, 2):
+        works.tick(of, now + timedelta(minutes=minutes))
+    assert [request.kind for request in queries.requests(db)] == ["look"]
+    said = [event.message for event in queries.events(db) if event.level == "error"]
+    assert said == ["alerts: reminders could not be seen to: KeyError"]

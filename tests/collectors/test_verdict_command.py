@@ -49,8 +49,9 @@ def test_a_run_that_is_worse(worse, ask, tmp_path):
 
 
 def test_one_look_more(worse, ask, tmp_path, record):
-    """--look asks again, and what was suspected is confirmed."""
+    """--look asks again, and what was suspected is confirmed, and is an alarm at once."""
     told = ask(tmp_path, "verdict", worse, "--look")
+    assert "alert 1: mine on small got worse; memtrend alerts show 1" in told.stderr
     assert (told.returncode, told.stdout.splitlines()[0].split(":")[0]) == (1, "Worse")
     assert [row.stage for row in queries.verdict_looks(record, 7)] == ["suspicion", "suspected", "confirmed"]
 
