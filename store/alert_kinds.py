@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, NamedTuple
 
 Severity = Literal["info", "normal", "high", "critical"]
@@ -11,8 +12,8 @@ SEVERITIES: tuple[Severity, ...] = ("info", "normal", "high", "critical")
 
 class AlertKind(NamedTuple):
     """`words`: its badge; `step`: how much deeper it must go, in the unit of its depth, before somebody is
-    told again; `good`: runs in a row without it that resolve it; `scope`: what it silences while it is open,
-    since nothing below can be told apart from it."""
+    told again, infinite where it gets no worse by lasting; `good`: runs in a row without it that resolve it;
+    `scope`: what it silences while it is open, since nothing below can be told apart from it."""
 
     name: str
     words: str
@@ -30,7 +31,7 @@ _ROWS = (
               "disagree"),
     AlertKind("failing", "Collector failing", "high", 1.0, "a run says nothing: void, or too many errors",
               scope="backend"),
-    AlertKind("missed", "Missed run", "high", 1.0, "a schedule did not run", good=1, scope="all"),
+    AlertKind("missed", "Missed run", "high", math.inf, "a schedule did not run", good=1, scope="all"),
     AlertKind("proof", "Proof failed", "high", 1.0, "a drill did not arrive, or was not held", good=1),
     AlertKind("leak", "Slow leak", "normal", 0.02, "the pass rate went down over weeks"),
     AlertKind("threshold", "Bar broken", "normal", 0.02, "a metric is beyond the bar that its suite sets"),
