@@ -46,11 +46,10 @@ def nobody(incident: Incident, step: Step, step_id: int) -> Iterable[NewDelivery
 def turn_alerts(
     db: Database, decide: Decide, route: Route = nobody, *, run_id: int | None = None
 ) -> list[Turned]:
-    """Let `decide` say what becomes of the alerts that stand, and keep it. One at a time, whoever asks: two
-    runs that end at once must not open two alerts for one cause. Of a run it is decided once: where another
-    process has done so, nothing happens."""
+    """Let `decide` say what becomes of the alerts that stand, and keep it. Writers take turns, so two runs
+    that end at once open no two alerts for one cause. Of a run it is decided once: where another process has
+    done so, nothing happens."""
     with db.write() as connection:
-        alone(connection)
         if run_id is not None and not _first_to_look(connection, run_id):
             return []
         return keep(connection, list(decide(standing_incidents(connection))), route)
@@ -68,7 +67,6 @@ def act_on_alert(
 def act_in(
     connection: Connection, alert_id: int, act: Callable[[Incident], Turned], route: Route | None
 ) -> Turned:
-    alone(connection)
     found = incident(connection, alert_id)
     if found is None:
         raise StoreError(f"no alert {alert_id}; memtrend alerts list shows them")
@@ -83,7 +81,6 @@ def route_people(db: Database, route: Route) -> int:
     of it; each step is put to them once."""
     step = m.alert_step.c
     with db.write() as connection:
-        alone(connection)
         query = sa.select(m.alert_step).where(sa.not_(step.routed)).order_by(step.id)
         rows = connection.execute(query).mappings().all()
         queued = [_routed(connection, row, route) for row in rows]
@@ -99,12 +96,6 @@ def _routed(connection: Connection, row: Any, route: Route) -> int:
     step = Step(row["action"], row["reason"] or "", row["author"], row["run_id"])
     told = route(found, step, step_id)
     return sum(queue_delivery(connection, delivery, alert_id, step_id) for delivery in told)
-
-
-def alone(connection: Connection) -> None:
-    """Whoever holds this row turns alerts; the next one waits for the end of the transaction."""
-    counter = upsert(m.change).values(name="alerts", n=1)
-    connection.execute(counter.on_conflict_do_update(index_elements=["name"], set_={"n": m.change.c.n + 1}))
 
 
 def _first_to_look(connection: Connection, run_id: int) -> bool:

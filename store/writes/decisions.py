@@ -12,7 +12,7 @@ from store.baselines import ACTIONS, Action
 from store.database import Database
 from store.errors import StoreError
 from store.queries.alerts import standing_incidents
-from store.writes.alerts import Route, act_in, alone, keep
+from store.writes.alerts import Route, act_in, keep
 from store.writes.verdicts import decide_in
 
 
@@ -35,7 +35,6 @@ def decide_baseline(
 
 
 def _settle(connection: Connection, suite: str, backend: str, reason: str, author: str) -> None:
-    alone(connection)
     found = [settled(it, suite, backend, author, reason) for it in standing_incidents(connection)]
     keep(connection, [turned for turned in found if turned], None)
 
