@@ -17,6 +17,7 @@ from store.database import NOW, Database, upsert
 from store.errors import StoreError
 from store.hiding import redacted
 from store.queries.alerts import incident, standing_incidents
+from store.queries.outbox import is_folded
 from store.writes.common import PROJECT, changed, insert, now
 
 
@@ -226,9 +227,10 @@ def _hurry(connection: Connection, alert_id: int, channel: str) -> None:
 
 def _heard_of(connection: Connection, alert_id: int | None, channel: str) -> bool:
     """Whether a channel was told of an alert, be it in a digest, or will be."""
-    told = sa.and_(m.delivery.c.alert_id == alert_id, m.delivery.c.channel == channel)
-    told = sa.and_(told, m.delivery.c.state != "failed")
-    return connection.execute(sa.select(sa.exists().where(told))).scalar_one()
+    delivery = m.delivery.c
+    told = sa.or_(delivery.state.in_(("queued", "claimed", "sent")), is_folded())
+    heard = sa.exists().where(delivery.alert_id == alert_id, delivery.channel == channel, told)
+    return connection.execute(sa.select(heard)).scalar_one()
 
 
 def send_later(db: Database, deliveries: Iterable[NewDelivery]) -> int:

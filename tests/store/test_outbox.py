@@ -151,6 +151,23 @@ def test_the_end_is_told_where_the_beginning_was(db: Database) -> None:
     assert [row.channel for row in queries.deliveries(db)] == ["team", "team"]
 
 
+@pytest.mark.parametrize(("state", "error", "hears"), [
+    ("sent", None, True), ("dropped", "told in digest 1 to 2 channel team", True), ("failed", "HTTP 400", False),
+    ("dropped", "its channel is not configured any more", False),
+])  # fmt: skip
+def test_the_end_is_told_where_the_beginning_arrived(
+    db: Database, state: str, error: str | None, hears: bool
+) -> None:
+    """A digest has told of it; a message that was refused, or dropped with its channel, has not."""
+    alert_id = _alert(db)
+    with db.write() as connection:
+        queued = writes.alerts.queue_delivery
+        queued(connection, NewDelivery("opened", "team", "alert", {}), alert_id)
+        connection.execute(m.delivery.update().values(state=state, error=error))
+        end = NewDelivery("resolved", "team", "update", {}, follows=True)
+        assert queued(connection, end, alert_id) is hears
+
+
 def test_urgent_ones_go_alone(db: Database) -> None:
     """Asked for what waits for no rate, older messages are passed over."""
     queue(db, "one")
