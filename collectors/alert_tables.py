@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 
 import typer
 from rich.text import Text
 
 from collectors.tables import plain_table, wide_console
-from store import alert_words, words
+from store import alert_titles, alert_words, words
 from store.alert_life import STANDING_STATES, Incident
 from store.queries import AlertRow, DeliveryRow, StepRow
 
@@ -24,7 +25,7 @@ def print_alerts(rows: Sequence[AlertRow], counts: Mapping[str, int]) -> None:
     drawn = plain_table("alert", "state", "what", "severity", "since (UTC)", "who has it")
     for row in rows:
         it = row.incident
-        state = alert_words.STATES[it.state].lower() + (", muted" if it.muted_until else "")
+        state = alert_words.STATES[it.state].lower() + (", muted" if _is_muted(it) else "")
         told = (alert_words.title(it), it.kind.severity, f"{it.opened_at:%Y-%m-%d %H:%M}")
         drawn.add_row(str(row.id), state, *map(Text, told), Text(it.acknowledged_by or ""))
     wide_console().print(drawn)
@@ -41,20 +42,31 @@ def _lines(row: AlertRow, steps: Sequence[StepRow], deliveries: Sequence[Deliver
     yield from _beside(it)
     for step in steps:
         why = f": {step.reason}" if step.reason else ""
-        yield f"  {step.at:%Y-%m-%d %H:%M} {step.author}: {step.action}{why}"
-    for one in deliveries:
+        yield f"  {_minute(step.at)} {step.author}: {step.action}{why}"
+    of = {step.id: step.action for step in steps}
+    for one in reversed(deliveries):
         failed = f": {one.error}" if one.error and one.state != "sent" else ""
-        yield f"  told {one.channel}: {one.state}{failed}"
+        what, at = of.get(one.step_id or 0, one.kind), _minute(one.sent_at or one.queued_at)
+        yield f"  message to {one.channel}, {what}: {one.state} {at}{failed}"
 
 
 def _beside(it: Incident) -> Iterator[str]:
-    if it.muted_until:
-        yield f"  muted until {it.muted_until:%Y-%m-%d %H:%M} UTC"
+    if it.muted_until and _is_muted(it):
+        yield f"  muted until {_minute(it.muted_until)}"
     if it.acknowledged_by:
-        yield f"  {it.acknowledged_by} has it"
+        yield f"  {alert_titles.holder(it)}"
     if it.judged:
         yield f"  {it.judged}, as people judge"
     if it.cases:
         yield f"  cases: {', '.join(it.cases)}"
     for number, one in enumerate(it.suspects[:5], start=1):
         yield f"  suspect {number}: {one['sentence']}"
+
+
+def _is_muted(it: Incident) -> bool:
+    """Of what is over nothing is silenced."""
+    return it.muted_until is not None and it.state in STANDING_STATES
+
+
+def _minute(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M} UTC"

@@ -1,6 +1,7 @@
 """`memtrend alerts`: listed, shown, acted on with who and why; and that a run tells of one at once."""
 
 import json
+import re
 import shutil
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -11,7 +12,7 @@ from collectors.commands import author
 from collectors.runner import run
 from store import models as m
 from store import queries, writes
-from store.alert_life import Facts, advance
+from store.alert_life import Facts, acknowledge, advance, close
 from store.database import NOW
 from store.sightings import Key, Sighting
 from tests.collectors.playground import CONFIG, LINES, one_document, opened, plan, project, suite
@@ -121,6 +122,30 @@ def test_what_a_person_reads(folder, ask, one):
         assert part in ran.stdout
     assert "memtrend: opened" in ran.stdout
     assert "memtrend alerts ack 1" in ran.stderr
+
+
+def test_who_was_told_of_what(folder, ask, told, one):
+    """Each message says what it told of and when, in the order of the story; who had what is over, has it no
+    more, and nothing of it is muted."""
+
+    def to_team(incident, step, step_id):
+        return [writes.NewDelivery(f"step {step_id}", "team", "update", {})]
+
+    told("mute", "2", "--for", "8h")
+    with closing(opened(folder)) as db:
+        writes.act_on_alert(db, 2, lambda it: acknowledge(it, "ann"), to_team)
+        standing = ask(folder, "alerts", "show", "2").stdout
+        writes.act_on_alert(db, 2, lambda it: close(it, "resolved", "ann", "mended"), to_team)
+    assert ("muted until" in standing, "ann has it" in standing) == (True, True)
+    shown = ask(folder, "alerts", "show", "2").stdout
+    when = r"\d{4}-\d\d-\d\d \d\d:\d\d UTC"
+    assert re.findall(rf"^  message to team, (\w+): queued {when}$", shown, re.M) == [
+        "acknowledged",
+        "resolved",
+    ]
+    assert re.search(rf"^  {when} ann: resolved: mended$", shown, re.M)
+    assert ("muted until" in shown, "it was ann's" in shown) == (False, True)
+    assert "muted" not in ask(folder, "alerts", "list", "--all").stdout
 
 
 def test_who_has_it(told, one):
