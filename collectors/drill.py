@@ -82,11 +82,10 @@ class Drill:
         *,
         fault: str = FAULT,
         wait_s: float = 0.0,
-        patience_s: float = PATIENCE_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.db, self.settings, self.pair, self.route, self.stop = db, settings, pair, route, stop
-        self.fault, self.wait_s, self.patience_s, self.clock = fault, wait_s, patience_s, clock
+        self.fault, self.wait_s, self.clock = fault, wait_s, clock
         self.receipt = Receipt()
         self._started = clock()
 
@@ -226,7 +225,7 @@ class Drill:
         return {**names, "moved_before": False, "sentence": told}
 
     def _await_delivery(self, alert_id: int) -> None:
-        give_up = self.clock() + self.patience_s
+        give_up = self.clock() + PATIENCE_S
         while True:
             sent = queries.deliveries(self.db, alert_id=alert_id)
             off = queries.disabled_channels(self.db)

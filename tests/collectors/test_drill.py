@@ -193,10 +193,16 @@ def test_a_dead_channel_is_told_of_through_the_others(db, of, drills, team):
     assert len(team.accepted) == 2
 
 
+def too_long(once):
+    """A clock by which a drill has waited too long, once that is so."""
+    return lambda: 1000.0 if once() else 0.0
+
+
 def test_what_has_not_arrived_by_the_end_of_a_drill_is_not_sent_later(db, of, drills):
     """A channel that wakes up later hears of no drill that is over."""
-    drills.answers = [Answer(500)] * 50
-    assert "HTTP 500" in held(db, of, patience_s=0.3).error
+    drills.answers = [Answer(500)] * 1000
+    clock = too_long(lambda: any(row.error for row in queries.deliveries(db)))
+    assert "HTTP 500" in held(db, of, clock=clock).error
     assert queries.deliveries(db, states=["queued", "claimed"]) == []
 
 
@@ -205,7 +211,7 @@ def test_what_is_under_way_at_the_end_of_a_drill_is_not_tried_again(db, of, dril
     over = threading.Event()
     drills.answers = [Answer(500, first=over)]
     with sending(db, of):
-        drill = Drill(db, of, PAIR, route(of), threading.Event(), patience_s=0.3)
+        drill = Drill(db, of, PAIR, route(of), threading.Event(), clock=too_long(lambda: drills.posts))
         assert "not delivered to channel drills (claimed)" in drill.run().error
         over.set()
     assert [(row.channel, row.state) for row in queries.deliveries(db)] == [("drills", "dropped")]
