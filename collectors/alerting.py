@@ -95,14 +95,20 @@ class Alerting:
 
 def remind(db: Database, settings: Settings, now: datetime) -> None:
     """Once a day, of what was told before today and is open still."""
-    if not settings.channels or now.hour < REMIND_H or not settings.alerts.daily:
+    if now.hour < REMIND_H or not settings.alerts.daily:
+        return
+    today = now.date()
+    to_remind = {
+        name: section
+        for name, section in settings.channels.items()
+        if not queries.is_queued(db, routing.daily_key(today, name))
+    }
+    if not to_remind:
         return
     rows = queries.alerts(db, states=["open"], limit=None)
-    today = now.date()
     open_ = [row.incident for row in rows if row.incident.told_at and row.incident.told_at.date() < today]
-    lines = routing.daily_lines(settings.channels, settings.alerts, open_, today)
-    if new := [line for line in lines if not queries.is_queued(db, line.key)]:
-        writes.send_later(db, new)
+    if lines := routing.daily_lines(to_remind, settings.alerts, open_, today):
+        writes.send_later(db, lines)
 
 
 def waits_for(incident: Incident, run_id: int) -> bool:

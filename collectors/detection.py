@@ -95,18 +95,12 @@ def detect_missed(
     late = {
         name: [f"{at:%Y-%m-%dT%H:%MZ}" for at in times]
         for name, times in fires.items()
-        if name in known or not _was_closed(db, name, max(times))
+        if name in known or not queries.was_closed(db, "missed", max(times), name)
     }
     if known == {name: float(len(times)) for name, times in late.items()}:
         return []
     seen = missed(late, {*known, *settings.schedules})
     return writes.turn_alerts(db, lambda standing: advance(standing, seen, Facts(now)), route)
-
-
-def _was_closed(db: Database, schedule: str, since: datetime) -> bool:
-    rows = queries.alerts(db, kinds=["missed"], limit=None)
-    closed = [row for row in rows if row.closed_at is not None and row.closed_at > since]
-    return any(one.key.subject == schedule for row in closed for one in row.incident.signals)
 
 
 def _watched(db: Database, run_id: int) -> Watched | None:

@@ -38,18 +38,13 @@ def detect_unproven(
     standing = [(one.depth, one.content.get("reason")) for one in queries.open_signals(db, "proof")]
     if standing == ([] if since is None else [(seen.depth, seen.content["reason"])]):
         return []
-    if since and not standing and _was_closed(db, since):
+    if since and not standing and queries.was_closed(db, "proof", since):
         return []
     return writes.turn_alerts(db, lambda known: advance(known, [seen], Facts(now)), told)
 
 
 def _under_way(row: ProofRow, now: datetime) -> bool:
     return row.finished_at is None and now - row.started_at <= LONGEST
-
-
-def _was_closed(db: Database, since: datetime) -> bool:
-    closed = (row.closed_at for row in queries.alerts(db, kinds=["proof"], limit=None))
-    return any(at is not None and at > since for at in closed)
 
 
 def _seen(
@@ -83,14 +78,8 @@ def _late(
 ) -> _Late | None:
     """None while the next one may still come in time."""
     pause = longest_pause(section, now)
-    last = passed[0].started_at if passed else _first_fire(db, name, now)
+    last = passed[0].started_at if passed else queries.first_fire(db, name, now)
     if pause is None or last is None:
         return None
     since = last + (PERIODS if passed else PERIODS - 1) * pause
     return _Late(last, since) if now > since else None
-
-
-def _first_fire(db: Database, schedule: str, now: datetime) -> datetime | None:
-    """When it should have fired first, as far as the record knows."""
-    rows = queries.schedule_calendar(db, datetime.min.replace(tzinfo=now.tzinfo), now)
-    return min((row.scheduled_for for row in rows if row.schedule == schedule), default=None)

@@ -90,9 +90,13 @@ def daily_lines(
     for name, section in sections.items():
         own = [(one, _page(alerts.base_url, one)) for one in standing if asks_for(section, one)]
         if own:
-            key = f"daily {day.isoformat()} channel {name}"
+            key = daily_key(day, name)
             found.append(NewDelivery(key, name, "daily", frozen(messages.daily(key, own))))
     return found
+
+
+def daily_key(day: date, channel: str) -> str:
+    return f"daily {day.isoformat()} channel {channel}"
 
 
 def _page(base_url: str, incident: Incident) -> str:

@@ -15,14 +15,14 @@ from store.alert_life import STANDING_STATES, TOLD_STATES, Incident
 from store.stats.intervals import wilson
 
 if TYPE_CHECKING:
-    from store.queries import ChannelRow, DeliveryRow, Judged, ProofRow, StepRow
+    from store.queries import ChannelRow, DeliveryRow, Holder, Judged, ProofRow, StepRow
 
 LONGEST_VALUE = 24
 """Characters of a version in a title."""
 MONTH = timedelta(days=30)
 
 
-def alerts_title(standing: Sequence[Incident], closed: int) -> str:
+def alerts_title(standing: Sequence[Holder], closed: int) -> str:
     """ "Two alerts are open; nobody has one of them". `closed`: how many are over."""
     told = [one for one in standing if one.state in TOLD_STATES]
     if not told:
@@ -35,7 +35,7 @@ def _counted(n: int) -> str:
     return _capital(f"{words.spelled(n)} {'alert is' if n == 1 else 'alerts are'}")
 
 
-def _owned(told: Sequence[Incident], free: Sequence[Incident]) -> str:
+def _owned(told: Sequence[Holder], free: Sequence[Holder]) -> str:
     if not free:
         names = list(dict.fromkeys(one.acknowledged_by or "" for one in told))
         whose = {1: "it", 2: "both"}.get(len(told), "all of them")

@@ -69,14 +69,16 @@ def _page() -> None:
     _told(told, chosen)
     _suspicions([row for row in standing if row not in told])
     _closed([row for row in rows if row.incident.state not in STANDING_STATES])
+    if len(rows) == MOST:
+        st.caption(f"No more than {MOST} are shown; the filters narrow them, `memtrend alerts list` has all.")
     _trust()
 
 
 def _title() -> None:
-    standing = data.ask(queries.alerts, states=STANDING_STATES, limit=None)
+    standing = data.ask(queries.holders)
     over = sum(n for state, n in data.ask(queries.count_alerts).items() if state not in STANDING_STATES)
     newest = parts.newest(row.last_whole for row in data.ask(queries.overview))
-    parts.title(alert_titles.alerts_title([row.incident for row in standing], over), newest)
+    parts.title(alert_titles.alerts_title(standing, over), newest)
 
 
 # Filters --------------------------------------------------------------------------------------------------
@@ -181,8 +183,7 @@ def _trust() -> None:
 
 def _undelivered() -> None:
     """What did not arrive, or waits."""
-    found = data.now(queries.deliveries, states=("failed", "queued", "claimed", "dropped"), limit=100)
-    rows = sorted(found, key=lambda row: row.state != "failed")
+    rows = data.now(queries.undelivered)
     with parts.heading("Messages that did not arrive, or wait"):
         if rows:
             tables.download("CSV", "messages.csv", lambda: alert_tables.deliveries_csv(rows))

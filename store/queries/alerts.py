@@ -30,6 +30,13 @@ class AlertRow(NamedTuple):
     incident: Incident
 
 
+class Holder(NamedTuple):
+    """The state of an alert, and who has acknowledged it."""
+
+    state: str
+    acknowledged_by: str | None
+
+
 class StepRow(NamedTuple):
     """What became of an alert, and who did it."""
 
@@ -40,25 +47,6 @@ class StepRow(NamedTuple):
     author: str
     reason: str | None
     run_id: int | None
-
-
-class DeliveryRow(NamedTuple):
-    """A message for one channel. `payload` is what it is made of."""
-
-    id: int
-    key: str
-    channel: str
-    kind: str
-    alert_id: int | None
-    step_id: int | None
-    payload: dict[str, Any]
-    state: str
-    attempts: int
-    queued_at: datetime
-    due: datetime
-    sent_at: datetime | None
-    status: int | None
-    error: str | None
 
 
 class ChannelRow(NamedTuple):
@@ -283,6 +271,25 @@ def alert_owners(db: Database) -> list[str]:
         return list(connection.execute(query).scalars())
 
 
+def was_closed(db: Database, kind: str, since: datetime, subject: str = "") -> bool:
+    """Whether an alert in which this was wrong was closed since then."""
+    signal, alert = m.alert_signal.c, m.alert.c
+    of_it = sa.and_(signal.alert_id == alert.id, signal.kind == kind, signal.subject == subject)
+    query = sa.select(sa.exists().where(of_it, alert.closed_at > since, ~alert.drill))
+    with db.read() as connection:
+        return bool(connection.execute(query).scalar_one())
+
+
+def holders(db: Database) -> list[Holder]:
+    """Who has each alert that stands, drills left out: without what it is about, of which there may be
+    much."""
+    alert = m.alert.c
+    query = sa.select(alert.state, alert.acknowledged_by)
+    with db.read() as connection:
+        rows = connection.execute(query.where(alert.state.in_(STANDING_STATES), ~alert.drill))
+        return [Holder(*row) for row in rows]
+
+
 def count_alerts(db: Database) -> dict[str, int]:
     """State -> alerts in it, drills left out."""
     query = sa.select(m.alert.c.state, sa.func.count()).where(~m.alert.c.drill).group_by(m.alert.c.state)
@@ -301,26 +308,6 @@ def alert_steps(db: Database, alert_id: int) -> list[StepRow]:
     query = sa.select(*columns).where(step.alert_id == alert_id).order_by(step.id)
     with db.read() as connection:
         return [StepRow(*row) for row in connection.execute(query)]
-
-
-def deliveries(
-    db: Database, *, alert_id: int | None = None, states: Collection[str] | None = None, limit: int = 200
-) -> list[DeliveryRow]:
-    """Newest first."""
-    delivery = m.delivery.c
-    query = sa.select(*(delivery[name] for name in DeliveryRow._fields)).order_by(delivery.id.desc())
-    if alert_id is not None:
-        query = query.where(delivery.alert_id == alert_id)
-    if states is not None:
-        query = query.where(delivery.state.in_(states))
-    with db.read() as connection:
-        return [DeliveryRow(*row) for row in connection.execute(query.limit(limit))]
-
-
-def is_queued(db: Database, key: str) -> bool:
-    """Whether a message of that key was put into the outbox ever."""
-    with db.read() as connection:
-        return bool(connection.execute(sa.select(sa.exists().where(m.delivery.c.key == key))).scalar())
 
 
 def judged(db: Database, since: datetime | None = None) -> Judged:

@@ -144,6 +144,15 @@ def schedule_calendar(db: Database, since: datetime, until: datetime) -> list[Fi
     return _calendar(db, datetime.now(UTC), m.fire.c.scheduled_for.between(since, until))
 
 
+def first_fire(db: Database, schedule: str, until: datetime) -> datetime | None:
+    """When a schedule was to fire for the first time, as far as the record knows; None before that."""
+    fire = m.fire.c
+    query = sa.select(sa.func.min(fire.scheduled_for)).where(fire.schedule == schedule)
+    with db.read() as connection:
+        first: datetime | None = connection.execute(query.where(fire.scheduled_for <= until)).scalar()
+    return first
+
+
 def waiting_fires(db: Database) -> list[FireRow]:
     """The fires that a collector has taken and put off, each with the `reason`."""
     fire = m.fire.c

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple
@@ -16,6 +17,25 @@ HOUR_S = 3600.0
 DIGEST = "digest"
 FOLDED = "told in "
 """How the reason of a message begins that a digest took the place of."""
+
+
+class DeliveryRow(NamedTuple):
+    """A message for one channel. `payload` is what it is made of."""
+
+    id: int
+    key: str
+    channel: str
+    kind: str
+    alert_id: int | None
+    step_id: int | None
+    payload: dict[str, Any]
+    state: str
+    attempts: int
+    queued_at: datetime
+    due: datetime
+    sent_at: datetime | None
+    status: int | None
+    error: str | None
 
 
 class Load(NamedTuple):
@@ -52,7 +72,8 @@ def foldable(channel: str | sa.BindParameter[str]) -> sa.ColumnElement[bool]:
 
 def is_folded() -> sa.ColumnElement[bool]:
     """Whether a message was told in a digest."""
-    return sa.and_(m.delivery.c.state == "dropped", m.delivery.c.error.startswith(FOLDED))
+    told = sa.func.coalesce(m.delivery.c.error, "").startswith(FOLDED)
+    return sa.and_(m.delivery.c.state == "dropped", told)
 
 
 def channel_load(db: Database, channel: str) -> Load:
@@ -70,6 +91,39 @@ def _load() -> sa.Select[Any]:
     waiting = sa.select(count).select_from(m.delivery).where(foldable(name))
     disabled = sa.select(m.channel_state.c.address).where(m.channel_state.c.name == name)
     return sa.select(sent.scalar_subquery(), waiting.scalar_subquery(), disabled.scalar_subquery())
+
+
+def deliveries(
+    db: Database, *, alert_id: int | None = None, states: Collection[str] | None = None, limit: int = 200
+) -> list[DeliveryRow]:
+    """Newest first."""
+    query = _deliveries()
+    if alert_id is not None:
+        query = query.where(m.delivery.c.alert_id == alert_id)
+    if states is not None:
+        query = query.where(m.delivery.c.state.in_(states))
+    with db.read() as connection:
+        return [DeliveryRow(*row) for row in connection.execute(query.limit(limit))]
+
+
+def _deliveries() -> sa.Select[Any]:
+    return sa.select(*(m.delivery.c[name] for name in DeliveryRow._fields)).order_by(m.delivery.c.id.desc())
+
+
+def undelivered(db: Database, limit: int = 100) -> list[DeliveryRow]:
+    """What did not arrive, or waits: what failed first, and of either the newest first. What a digest told
+    has arrived."""
+    state = m.delivery.c.state
+    query = _deliveries().where(state != "sent", ~is_folded()).order_by(None)
+    query = query.order_by((state == "failed").desc(), m.delivery.c.id.desc())
+    with db.read() as connection:
+        return [DeliveryRow(*row) for row in connection.execute(query.limit(limit))]
+
+
+def is_queued(db: Database, key: str) -> bool:
+    """Whether a message of that key was put into the outbox ever."""
+    with db.read() as connection:
+        return bool(connection.execute(sa.select(sa.exists().where(m.delivery.c.key == key))).scalar())
 
 
 def waiting(db: Database, channel: str) -> list[Waiting]:

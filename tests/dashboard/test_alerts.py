@@ -184,23 +184,25 @@ def test_no_such_alert(asked: str, open_page: Open, url: str) -> None:
         ("acknowledged", "notes on golden loses a little every week", 4),
         ("failing", "notes on contract could not be measured", 4),
         ("muted", "The index of dense shrinks", 4),
-        ("suspicion", "hybrid on golden got slower", 4),
-        ("suspected", "keyword on golden: unwanted is beyond its bar", 3),
+        ("suspicion", "hybrid on golden got slower", 3),
+        ("suspected", "keyword on golden: unwanted is beyond its bar", 2),
         ("resolved", "Schedule nightly did not run", 1),
         ("retracted", "dense on contract got worse", 1),
         ("intended", "hybrid on contract got better", 1),
         ("died", "keyword on golden got slower", 0),
-        ("drill", "hybrid on contract got worse", 5),
+        ("drill", "hybrid on contract got worse", 0),
     ],
 )
 def test_every_state(
     state: str, expected: str, buttons: int, open_page: Open, url: str, ids: Alarmed
 ) -> None:
-    """An alert in each state draws, its title is what is wrong, and it offers what can be done to it."""
+    """An alert in each state draws, its title is what is wrong, and it offers what can be done to it: nobody
+    has what nobody was told of, and a drill is nobody's."""
     at = open_page("alert", url, alert=str(getattr(ids, state)))
     assert title(at) == expected
     assert len([label for label in labels(at) if label in ACTS]) == buttons
     assert ("a drill, raised on purpose" in text(at)) == (state == "drill")
+    assert ("I have it" in labels(at)) == (state in ("open", "failing", "muted"))
 
 
 ACTS = ("I have it", "Mute", "Unmute", "It was meant", "Take it down", "It is over")

@@ -10,7 +10,7 @@ import pytest
 from store import alert_titles
 from store.alert_life import Cause, Incident
 from store.alert_signals import Signal
-from store.queries import ChannelRow, DeliveryRow, Judged, ProofRow, StepRow
+from store.queries import ChannelRow, DeliveryRow, Holder, Judged, ProofRow, StepRow
 from store.sightings import Key
 
 NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
@@ -22,8 +22,11 @@ def incident(state: Any = "open", kind: str = "regression", **told: Any) -> Inci
     return Incident(state, NOW - timedelta(days=20), (signal,), Cause(), **told)
 
 
-def held(who: str) -> Incident:
-    return incident("acknowledged", acknowledged_by=who)
+FREE = Holder("open", None)
+
+
+def held(who: str) -> Holder:
+    return Holder("acknowledged", who)
 
 
 @pytest.mark.parametrize(
@@ -31,20 +34,20 @@ def held(who: str) -> Incident:
     [
         ([], 0, "No alert yet"),
         ([], 3, "No alert is open"),
-        ([incident("suspicion")], 3, "No alert is open; one suspicion is being looked at"),
-        ([incident("suspicion"), incident("suspected")], 0,
+        ([Holder("suspicion", None)], 3, "No alert is open; one suspicion is being looked at"),
+        ([Holder("suspicion", None), Holder("suspected", None)], 0,
          "No alert is open; two suspicions are being looked at"),
-        ([incident()], 0, "One alert is open; nobody has it"),
-        ([incident(), incident()], 0, "Two alerts are open; nobody has them"),
-        ([incident(), held("priya")], 0, "Two alerts are open; nobody has one of them"),
-        ([incident("suspected"), held("priya")], 0, "One alert is open; priya has it"),
+        ([FREE], 0, "One alert is open; nobody has it"),
+        ([FREE, FREE], 0, "Two alerts are open; nobody has them"),
+        ([FREE, held("priya")], 0, "Two alerts are open; nobody has one of them"),
+        ([Holder("suspected", None), held("priya")], 0, "One alert is open; priya has it"),
         ([held("priya"), held("priya")], 0, "Two alerts are open; priya has both"),
         ([held("priya"), held("priya"), held("priya")], 0, "Three alerts are open; priya has all of them"),
         ([held("priya"), held("jonas")], 0, "Two alerts are open; each has somebody"),
-        ([incident()] * 40, 0, "40 alerts are open; nobody has them"),
+        ([FREE] * 40, 0, "40 alerts are open; nobody has them"),
     ],
 )  # fmt: skip
-def test_the_title_of_all(standing: list[Incident], closed: int, expected: str) -> None:
+def test_the_title_of_all(standing: list[Holder], closed: int, expected: str) -> None:
     """What is open and whether somebody has it, in one sentence; suspicions are no alerts."""
     assert alert_titles.alerts_title(standing, closed) == expected
 
@@ -71,7 +74,7 @@ def test_the_title_of_one(suspects: list[dict[str, Any]], kind: str, expected: s
     ("it", "expected"),
     [
         (incident(), "nobody has it"),
-        (held("priya"), "priya has it"),
+        (incident("acknowledged", acknowledged_by="priya"), "priya has it"),
         (incident("suspicion"), "nobody was told yet"),
         (incident("resolved"), "nobody had it"),
         (incident("resolved", acknowledged_by="priya"), "it was priya's"),

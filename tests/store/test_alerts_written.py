@@ -209,6 +209,26 @@ def test_alerts_are_asked_for_by_what_they_are_of(db: Database, night: int) -> N
     assert queries.alert_owners(db) == ["default", "team"]
 
 
+def test_who_has_what_stands(db: Database, opened: int) -> None:
+    """State and holder of each, drills and what is over left out."""
+    see(db, sighting(key=Key("leak", "golden", "zep")), drill=True)
+    see(db, sighting("suspicion", key=Key("slower", "own", "zep", "recall_ms")))
+    writes.act_on_alert(db, opened, lambda it: acknowledge(it, "ann"))
+    assert sorted(queries.holders(db)) == [("acknowledged", "ann"), ("suspicion", None)]
+
+
+def test_what_was_closed_since(db: Database) -> None:
+    """Of that kind and about that alone; neither what stands, nor what was closed before."""
+    before = datetime.now(UTC) - SOON
+    see(db, *(Sighting(Key("missed", "", "", name), "sure", 1.0) for name in ("nightly", "hourly")))
+    assert not queries.was_closed(db, "missed", before, "nightly")
+    see(db, *(Sighting(Key("missed", "", "", name), "clear") for name in ("nightly", "hourly")))
+    assert queries.was_closed(db, "missed", before, "nightly")
+    assert not queries.was_closed(db, "missed", before, "weekly")
+    assert not queries.was_closed(db, "proof", before)
+    assert not queries.was_closed(db, "missed", before + 2 * SOON, "nightly")
+
+
 # What people do
 
 

@@ -65,6 +65,14 @@ def times(db: Database) -> list[tuple[str, datetime]]:
         return [(row.schedule, row.scheduled_for) for row in connection.execute(query)]
 
 
+def test_the_first_fire_of_a_schedule(db: Database, noon: time_machine.Coordinates) -> None:
+    """Once its time has come, and of that schedule alone."""
+    expect(db)
+    assert queries.first_fire(db, "nightly", NIGHT - MINUTE) is None
+    assert queries.first_fire(db, "nightly", NIGHT + 2 * DAY) == NIGHT
+    assert queries.first_fire(db, "other", NIGHT + DAY) is None
+
+
 def test_expected_fires_ahead_are_replaced_and_past_ones_stay(
     db: Database, noon: time_machine.Coordinates
 ) -> None:

@@ -152,8 +152,8 @@ def test_the_end_is_told_where_the_beginning_was(db: Database) -> None:
 
 
 @pytest.mark.parametrize(("state", "error", "hears"), [
-    ("sent", None, True), ("dropped", "told in digest 1 to 2 channel team", True), ("failed", "HTTP 400", False),
-    ("dropped", "its channel is not configured any more", False),
+    ("sent", None, True), ("dropped", "told in digest 1 to 2 channel team", True),
+    ("failed", "HTTP 400", False), ("dropped", "its channel is not configured any more", False),
 ])  # fmt: skip
 def test_the_end_is_told_where_the_beginning_arrived(
     db: Database, state: str, error: str | None, hears: bool
@@ -166,6 +166,22 @@ def test_the_end_is_told_where_the_beginning_arrived(
         connection.execute(m.delivery.update().values(state=state, error=error))
         end = NewDelivery("resolved", "team", "update", {}, follows=True)
         assert queued(connection, end, alert_id) is hears
+
+
+def test_what_did_not_arrive(db: Database) -> None:
+    """What failed first, however much waits; what was sent, and what a digest told of, has arrived."""
+    queue(db, "refused", "sent", "folded", "its channel is gone", "waits", "last")
+    with db.write() as connection:
+        for key, state, error in (
+            ("refused", "failed", "HTTP 400"),
+            ("sent", "sent", None),
+            ("folded", "dropped", "told in digest 3 to 4 channel team"),
+            ("its channel is gone", "dropped", None),
+        ):
+            row = m.delivery.update().where(m.delivery.c.key == key)
+            connection.execute(row.values(state=state, error=error))
+    assert [row.key for row in queries.undelivered(db)] == ["refused", "last", "waits", "its channel is gone"]
+    assert [row.key for row in queries.undelivered(db, limit=1)] == ["refused"]
 
 
 def test_urgent_ones_go_alone(db: Database) -> None:
