@@ -24,14 +24,16 @@ WHAT_FOR = {
 
 
 def buttons(row: AlertRow) -> None:
-    """Those that its state allows; without leave to write, the command that does it."""
+    """Those that its state allows, none for a drill; without leave to write, the command that does it."""
     it = row.incident
+    if it.drill:
+        return
     if not data.may_write():
         st.caption(f"These pages may not write here. In a terminal: `memtrend alerts ack {row.id}`")
         return
     with st.container(horizontal=True, horizontal_alignment="right", gap="small"):
         if it.state in STANDING_STATES:
-            if it.acknowledged_by is None:
+            if it.state == "open":
                 _acknowledge(row)
             _mute(row)
             if meant(it):

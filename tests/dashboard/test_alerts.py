@@ -203,6 +203,10 @@ def test_every_state(
     assert len([label for label in labels(at) if label in ACTS]) == buttons
     assert ("a drill, raised on purpose" in text(at)) == (state == "drill")
     assert ("I have it" in labels(at)) == (state in ("open", "failing", "muted"))
+    ways = [link.proto.label for link in at.get("page_link")]
+    assert ("Trend" in ways) == (state not in ("resolved", "drill")), (
+        "of a schedule and a drill there is none"
+    )
 
 
 ACTS = ("I have it", "Mute", "Unmute", "It was meant", "Take it down", "It is over")
