@@ -86,10 +86,6 @@ class Incident(NamedTuple):
         return worst([signal.key.kind for signal in self.shown])
 
     @property
-    def depth(self) -> float:
-        return max((one.depth for one in self.standing if one.key.kind == self.kind.name), default=0.0)
-
-    @property
     def cases(self) -> tuple[str, ...]:
         """Lost ones, each once, in the order of the signals."""
         return tuple(dict.fromkeys(case for signal in self.signals for case in signal.cases))
