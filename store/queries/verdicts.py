@@ -339,14 +339,16 @@ def _values(connection: Connection, run_ids: Collection[int]) -> list[ValueRow]:
 
 
 def _spent(connection: Connection, run_ids: Collection[int]) -> list[ValueRow]:
-    """Model tokens for a memory, and money for planting and asking, where there was any."""
+    """Model tokens for a memory, and money for planting and asking, where there was any. In an order of its
+    own: by it scenarios are numbered, and what is drawn by chance goes by the numbers."""
     played, numbers = m.scenario_result.c, dict[str, int]()
     tokens = played.ingest_tokens * 1.0 / sa.func.nullif(played.plants, 0)
     done = sa.and_(played.run_id.in_(run_ids), played.status == "ok")
     query = sa.select(played.run_id, played.scenario, played.trial, tokens, played.money).where(done)
     costly = sa.or_(played.ingest_tokens > 0, played.money > 0)
     rows = []
-    for run_id, scenario, trial, *found in connection.execute(query.where(costly)):
+    in_order = query.where(costly).order_by(played.run_id, played.scenario, played.trial)
+    for run_id, scenario, trial, *found in connection.execute(in_order):
         number = numbers.setdefault(scenario, len(numbers))
         told = zip(SPENT, found, strict=True)
         rows += [ValueRow(run_id, number, trial, name, float(v)) for name, v in told if v]
