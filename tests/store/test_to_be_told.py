@@ -32,12 +32,12 @@ def test_a_message_is_known_by_its_key(db: Database) -> None:
 
 
 def test_cases_that_failed_in_any_trial(db: Database, seed: Seed) -> None:
-    """One failed trial is enough; what broke, and what another run lost, is not among them."""
+    """One failed trial is enough, and no answer is no pass; what another run lost is not among them."""
     version = seed.suite(cases={"kept": "1", "lost": "2", "broken": "3"})
     run_id, token = seed.open(version)
     first = [outcome("kept"), outcome("lost"), outcome("broken", passed=None, status="error")]
     second = [outcome("kept", trial=2), outcome("lost", passed=False, trial=2)]
     writes.save_scenario(db, run_id, scenario(first), token)
     writes.save_scenario(db, run_id, scenario(second, trial=2), token)
-    assert queries.failed_cases(db, run_id) == {"lost"}
+    assert queries.failed_cases(db, run_id) == {"lost", "broken"}
     assert queries.failed_cases(db, run_id + 1) == frozenset()
