@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 
 import httpx
 
@@ -41,11 +42,13 @@ class Posting:
         raise _refusal(status, said)
 
     def _read(self, answer: httpx.Response) -> None:
-        """Not for ever: what comes a byte at a time would never be too late."""
+        """Not for ever: what comes a byte at a time would never be too late. Where it breaks off, the status
+        has been said all the same."""
         deadline = time.monotonic() + self._timeout
-        for _ in answer.iter_raw():
-            if answer.num_bytes_downloaded > MOST_BYTES or time.monotonic() > deadline:
-                return
+        with suppress(httpx.HTTPError):
+            for _ in answer.iter_raw():
+                if answer.num_bytes_downloaded > MOST_BYTES or time.monotonic() > deadline:
+                    return
 
     def close(self) -> None:
         self._client.close()
