@@ -300,6 +300,8 @@ def acknowledge(incident: Incident, who: str, reason: str = "") -> Turned:
     _refuse_over(incident, "acknowledged")
     if incident.state not in TOLD_STATES:
         raise NotPossible(f"it is {_a(incident.state)} as yet, of which no alarm was given: mute it instead")
+    if incident.acknowledged_by == who:
+        raise NotPossible(f"{who} has it already")
     held = incident._replace(state="acknowledged", acknowledged_by=who)
     return Turned(held, (Step("acknowledged", reason, who),))
 

@@ -333,6 +333,14 @@ def test_an_acknowledged_alert_holds_until_it_falls_further(opened: History) -> 
     assert (one(opened).state, one(opened).acknowledged_by) == ("open", None)
 
 
+def test_who_has_an_alert_takes_it_once(opened: History) -> None:
+    """Whoever has it is refused a second time, so that no channel hears it twice; another may take it over."""
+    opened.keep([acknowledge(one(opened), "ann")])
+    with pytest.raises(NotPossible, match="ann has it already"):
+        acknowledge(one(opened), "ann", "again")
+    assert acknowledge(one(opened), "ben").incident.acknowledged_by == "ben"
+
+
 def test_an_acknowledged_alert_is_resolved_like_any_other(opened: History) -> None:
     """Nobody has to come back to it."""
     opened.keep([acknowledge(one(opened), "ann")])
