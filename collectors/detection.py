@@ -8,7 +8,7 @@ by whoever comes next: nothing is detected twice, and nothing never.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -27,6 +27,7 @@ LOG = logs.get("alerts")
 SOURCE = "alerts"
 MOST_SUSPECTS = 10
 """As many are kept with an alert; the rest `memtrend diff` tells."""
+MOST_TAGS = 3
 
 
 class Watched(NamedTuple):
@@ -225,11 +226,18 @@ def _context(watched: Watched, cases: Sequence[CaseRow]) -> dict[str, Any]:
     told = watched.verdict.content if watched.verdict else {}
     lost = set(told.get("lost", ()))
     failures = Counter(case.failure for case in cases if case.case in lost and case.failure)
-    by_tag = Counter(tag for case in cases if case.case in lost for tag in case.tags)
-    of_tag = Counter(tag for case in cases for tag in case.tags)
     return {
         "at": about.started_at.isoformat(),
         "cases": len(cases),
         "failures": dict(failures.most_common()),
-        "tags": [[tag, n, of_tag[tag]] for tag, n in by_tag.most_common(3)],
+        "tags": worst_tags(cases, lost),
     }
+
+
+def worst_tags(cases: Sequence[CaseRow], lost: Collection[str]) -> list[list[Any]]:
+    """[tag, lost cases that bear it, cases that bear it] of the three that most of the lost ones bear. What
+    every case bears says nothing of where, and comes last."""
+    of_tag = Counter(tag for case in cases for tag in case.tags)
+    by_tag = Counter(tag for case in cases if case.case in lost for tag in case.tags)
+    worst = sorted(by_tag.most_common(), key=lambda one: of_tag[one[0]] == len(cases))
+    return [[tag, n, of_tag[tag]] for tag, n in worst[:MOST_TAGS]]

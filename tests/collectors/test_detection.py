@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,7 +11,7 @@ from collectors.alerting import Alerting
 from collectors.backend import BackendConfig
 from collectors.configured import configured
 from collectors.configured import plan as configured_plan
-from collectors.detection import detect, detect_missed
+from collectors.detection import detect, detect_missed, worst_tags
 from collectors.runner import run
 from store import alert_words, queries, writes
 from store.alert_life import mute
@@ -80,6 +81,13 @@ def test_a_suspected_fall(db, nights):
     assert [one["sentence"] for one in it.suspects] == ["deploy 4.12 added"]
     assert actions(db) == ["suspected"]
     assert detect(db, of) == []
+
+
+def test_the_worst_tags():
+    """Those that most of the lost cases bear; what every case bears says nothing of where, and comes last."""
+    tags = {"a": ["all", "x"], "b": ["all", "x"], "c": ["all", "y"], "d": ["all"]}
+    cases = [SimpleNamespace(case=name, tags=borne) for name, borne in tags.items()]
+    assert worst_tags(cases, {"a", "b", "c"}) == [["x", 2, 2], ["y", 1, 1], ["all", 3, 4]]
 
 
 def test_a_third_look_tells(db, nights):
