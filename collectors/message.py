@@ -145,7 +145,9 @@ def _verdict(message: Message) -> str:
     if message.kind not in KINDS:
         return ""
     state = STATES.get(message.state, message.state)
-    return f"{KINDS[message.kind].words} ({message.severity}), {state.lower()}"
+    kind = KINDS[message.kind].words
+    how_bad = f" ({message.severity})" if message.severity != kind.lower() else ""
+    return f"{kind}{how_bad}, {state.lower()}"
 
 
 def _pass_rate(figures: Mapping[str, float]) -> str:

@@ -63,6 +63,13 @@ def everything(document: dict[str, Any]) -> str:
     return json.dumps(document, ensure_ascii=False)
 
 
+def test_how_bad_is_said_once() -> None:
+    """A kind that is named after its severity does not name it again."""
+    for kind, verdict in (("critical", "Critical, open"), ("regression", "Worse (high), open")):
+        message = told(kind=kind, severity=KINDS[kind].severity)
+        assert f"Verdict: {verdict}\n" in f"{plain_text(message)}\n"
+
+
 def test_slack_is_told_all_there_is() -> None:
     """An alert says what is wrong, how much, how sure, where, since when, what did it, whose it is, and where
     to read on."""
@@ -242,6 +249,29 @@ def test_an_answer_without_end_is_left() -> None:
     """What an answer says is not waited for longer than the answer itself: its status is enough."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         thread = threading.Thread(target=_trickle, args=(server,))
+        thread.start()
+        channel = open_channel("team", section(f"http://127.0.0.1:{server.getsockname()[1]}/x"), 0.2)
+        assert channel.send(told()) == 200
+        channel.close()
+        thread.join(60)
+    assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("said", [b"half", b""], ids=["cut off", "stalls"])
+def test_an_answer_that_breaks_off_has_been_given(said: bytes) -> None:
+    """Whoever said 200 has the message, whatever becomes of the rest of the answer: it is not sent again."""
+
+    def break_off(server: socket.socket) -> None:
+        connection, _ = server.accept()
+        with connection:
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n" + said)
+            if said:
+                connection.shutdown(socket.SHUT_WR)
+            while connection.recv(65_536):
+                pass
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=break_off, args=(server,))
         thread.start()
         channel = open_channel("team", section(f"http://127.0.0.1:{server.getsockname()[1]}/x"), 0.2)
         assert channel.send(told()) == 200
