@@ -31,7 +31,8 @@ def chosen(asked: list[str] | None, known: list[str], what: str) -> list[str]:
     for name in asked or ():
         if name not in known:
             hint = unconfigured(Path(), name) if what == "backend" else None
-            said = f"unknown {what} {name!r}; known: {', '.join(dict.fromkeys(known))}"
+            names = ", ".join(dict.fromkeys(known))
+            said = f"unknown {what} {name!r}; {f'known: {names}' if names else 'none is configured'}"
             raise Refused(f"{said}\n{hint}" if hint else said)
     return list(dict.fromkeys(asked)) if asked else known
 

@@ -209,6 +209,7 @@ def test_a_reason_is_asked_for(refused, one, command):
         (["ack", "99"], 3, "no alert 99"),
         (["list", "--state", "shut"], 2, "unknown state 'shut'; known: suspicion"),
         (["list", "--kind", "worse"], 2, "unknown kind 'worse'; known: critical"),
+        (["test", "team"], 2, "unknown channel 'team'; none is configured"),
     ],
 )
 def test_what_is_not_there(refused, one, arguments, code, part):
