@@ -75,8 +75,9 @@ def undrillable(settings: Settings, backend: str) -> str | None:
     if settings.backends[backend].type in DRILLED:
         return None
     known = [name for name, section in settings.backends.items() if section.type in DRILLED]
-    of_these = f"one of {', '.join(known)}" if known else f"one of type {', '.join(sorted(DRILLED))}"
-    return f"a drill is held on a backend of ours alone; name {of_these}, not {backend}"
+    of_these = f"name {' or '.join(known)}, not {backend}" if known else f"{backend} is none"
+    types = ", ".join(sorted(DRILLED))
+    return f"a drill is held on backends of these types alone: {types}; {of_these}"
 
 
 def _shared_by_control(settings: Settings, name: str) -> Iterator[str]:

@@ -57,7 +57,11 @@ def test_requests_are_picked_up_while_a_run_is_under_way(slow_home, db, monkeypa
             "suite mine: no case bears the tag 'no-such'",
         ),
         ("proof", {"suite": "mine", "backend": "flour"}, "unknown backend 'flour'"),
-        ("proof", {"suite": "mine", "backend": "floor"}, "a drill is held on a backend of ours alone"),
+        (
+            "proof",
+            {"suite": "mine", "backend": "floor"},
+            "these types alone: dense, hybrid, keyword; floor is none",
+        ),
         ("dance", {}, "unknown kind of request 'dance'; known: run, look, proof"),
     ],
 )
