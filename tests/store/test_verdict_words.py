@@ -10,8 +10,8 @@ import pytest
 from store import verdict_words as told
 from store.evidence import Verdict, plain
 from store.verdicts import judge
-from tests.store.test_verdicts import CASES, GOOD, cases, latencies, leaky, record, row
-from tests.store.test_verdicts_moved import NIGHTS_MS
+from tests.store.test_verdicts import CASES, GOOD, cases, leaky, record, row
+from tests.store.test_verdicts_moved import NIGHTS_MS, latencies
 
 LOST = row(3, 5, 8)
 
