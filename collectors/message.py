@@ -26,6 +26,7 @@ MOST_NAME, MOST_SENTENCE = 600, 3000
 _RINGS = re.compile(r"@(?=channel|here|everyone)", re.IGNORECASE)
 
 _ACTIONS = {
+    "untaken": "Suspicion, not looked at again",
     "suspected": "Suspicion, not confirmed yet",
     "died": "Came to nothing",
     "grew": "Fell further",

@@ -15,6 +15,8 @@ from store.writes import NewDelivery, Route
 
 TOLD = frozenset({"opened", "grew", "reopened"})
 """Steps that a channel hears by what it asks for. `unmuted` is one where the alert is open still."""
+SUSPICIONS = frozenset({"untaken", "suspected"})
+"""Steps that a channel hears that asks for suspicions."""
 FOLLOWING = frozenset({"died", "acknowledged", "resolved", "retracted", "intended"})
 """Steps that a channel hears that heard of the alert before."""
 ENDS = FOLLOWING - {"acknowledged"}
@@ -45,7 +47,7 @@ def _follows(section: ChannelSection, incident: Incident, step: Step) -> bool | 
         return None
     if step.action in FOLLOWING:
         return True
-    if step.action == "suspected":
+    if step.action in SUSPICIONS:
         return False if section.suspicions and asks_for(section, incident) else None
     if step.action in TOLD:
         return not asks_for(section, incident)
@@ -74,7 +76,7 @@ def _delivery(
     key = f"alert {incident.id} step {step_id} channel {name}"
     told = message(incident, step, key, base_url)
     urgent = incident.drill or incident.kind.severity == "critical"
-    kind = "drill" if incident.drill else "alert" if step.action in {*TOLD, "suspected"} else "update"
+    kind = "drill" if incident.drill else "alert" if step.action in TOLD | SUSPICIONS else "update"
     return NewDelivery(key, name, kind, frozen(told), urgent, follows)
 
 

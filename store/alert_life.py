@@ -17,8 +17,8 @@ from store.sightings import OF_A_VERDICT, STANDINGS, Key, Sighting
 
 State = Literal["suspicion", "suspected", "open", "acknowledged", "resolved", "retracted", "intended", "died"]
 Action = Literal[
-    "suspected", "died", "opened", "joined", "grew", "reopened", "resolved", "retracted", "acknowledged",
-    "muted", "unmuted", "intended", "judged", "daily",
+    "untaken", "suspected", "died", "opened", "joined", "grew", "reopened", "resolved", "retracted",
+    "acknowledged", "muted", "unmuted", "intended", "judged",
 ]  # fmt: skip
 STANDING_STATES: tuple[State, ...] = ("suspicion", "suspected", "open", "acknowledged")
 """In which an alert is not over."""
@@ -249,9 +249,20 @@ def _settled(
         return _still_open(before or incident, incident, joined, facts)
     standing = max((one.standing for one in incident.standing), key=STANDINGS.index)
     state: State = "suspected" if standing == "suspected" else "suspicion"
-    risen = state == "suspected" and (before is None or before.state != state)
-    steps = (Step("suspected", run_id=facts.run_id),) if risen else ()
-    return Turned(incident._replace(state=state), (*steps, *joined))
+    now = incident._replace(state=state)
+    action = _came_to(now)
+    is_news = before is None or action != _came_to(before)
+    steps = (Step(action, run_id=facts.run_id),) if action and is_news else ()
+    return Turned(now, (*steps, *joined))
+
+
+def _came_to(incident: Incident) -> Action | None:
+    """What became of a suspicion: a second look bore it out, or none is taken, since it would cost too
+    much."""
+    if incident.state == "suspected":
+        return "suspected"
+    left = any(one.content.get("untaken") for one in incident.standing)
+    return "untaken" if left and incident.state == "suspicion" else None
 
 
 def _opened(incident: Incident, joined: Sequence[Step], facts: Facts) -> Turned:

@@ -107,6 +107,7 @@ def lasted(start: datetime, end: datetime) -> str:
 # What became of it ------------------------------------------------------------------------------------------
 
 _STEPS = {
+    "untaken": "stays a suspicion: it is not looked at again",
     "suspected": "suspected: a second look bore it out",
     "died": "came to nothing",
     "opened": "opened",
@@ -120,7 +121,6 @@ _STEPS = {
     "unmuted": "heard again",
     "intended": "called an intended change",
     "judged": "judged",
-    "daily": "still so, told once more",
 }
 
 

@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 
+from collectors.message import headline
 from collectors.routing import daily_lines, route
 from store import alert_budget
 from store.alert_budget import CONFIRMING_LEVEL, FIRST_LEVEL, Watched, budgets
 from store.alert_life import Incident, Step
+from store.alert_messages import thawed
 from store.sections import AlertsSection, ChannelSection
 from store.stats.change import LEVELS
 from store.writes import NewDelivery
-from tests.collectors.incidents import AT, incident
+from tests.collectors.incidents import AT, VERDICT, incident
 
 ALERTS = AlertsSection(base_url="https://memtrend.example.org")
 
@@ -82,6 +84,18 @@ def test_suspicions_are_asked_for() -> None:
     assert told is not None
     assert (told.payload["action"], told.payload["state"]) == ("suspected", "suspected")
     assert heard(channel(suspicions=True, severity="critical"), suspected, "suspected") is None
+
+
+def test_a_suspicion_that_is_not_looked_at_again_is_told_who_asked() -> None:
+    """It would cost too much: who asked for suspicions hears of it and why it stays one, and nobody else."""
+    content = {**VERDICT, "stage": "suspicion", "untaken": "asking again would cost about $9.00"}
+    left = incident(state="suspicion", told_at=None, content=content)
+    assert heard(channel(), left, "untaken") is None
+    told = heard(channel(suspicions=True), left, "untaken")
+    assert told is not None
+    assert told.kind == "alert"
+    assert "Asking again would cost about $9.00." in told.payload["evidence"]
+    assert headline(thawed(told.payload)).startswith("Suspicion, not looked at again: ")
 
 
 def test_a_mute_is_silence() -> None:

@@ -46,6 +46,17 @@ def test_a_suspicion_that_dies(history: History) -> None:
     assert history.alerts[0].told_at is None
 
 
+def test_a_suspicion_that_costs_too_much_to_look_at(history: History) -> None:
+    """It stays a suspicion, and says so once, however many nights it lasts; a look that is taken after all
+    is told as ever."""
+    left = sighting("suspicion", content={"untaken": "asking again would cost about $9.00"})
+    assert [history.sees(left) for _ in range(3)] == [["untaken"], [], []]
+    assert history.states == ["suspicion"]
+    assert history.sees(sighting("suspected")) == ["suspected"]
+    assert history.sees(left) == []
+    assert history.states == ["suspected"]
+
+
 def test_three_looks_make_an_alarm(history: History) -> None:
     """Suspicion, suspected, alarm: one alert, told once, when it is sure."""
     history.sees(sighting("suspicion"))
