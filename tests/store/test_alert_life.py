@@ -345,7 +345,7 @@ def test_an_acknowledged_alert_holds_until_it_falls_further(opened: History) -> 
 
 
 def test_who_has_an_alert_takes_it_once(opened: History) -> None:
-    """Whoever has it is refused a second time, so that no channel hears it twice; another may take it over."""
+    """Whoever has it is refused a second time, so that no channel hears it twice; another may take it."""
     opened.keep([acknowledge(one(opened), "ann")])
     with pytest.raises(NotPossible, match="ann has it already"):
         acknowledge(one(opened), "ann", "again")
