@@ -336,7 +336,9 @@ def _deliveries(row: AlertRow) -> None:
             "Nobody was told: no channel is configured. `[channels.NAME]` in memtrend.toml makes one."
         )
     else:
-        st.markdown("No message was made of it: `memtrend alerts show` and the channels' filters say why.")
+        st.markdown(
+            "No channel asked for it, by the `owners`, `tags`, `kinds` and `severity` of `[channels.NAME]`."
+        )
 
 
 page()
