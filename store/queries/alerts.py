@@ -121,16 +121,15 @@ def _signals(connection: Connection, alert_ids: Collection[int]) -> dict[int, li
     signal, found = m.alert_signal.c, defaultdict[int, list[Signal]](list)
     query = sa.select(m.alert_signal).where(signal.alert_id.in_(alert_ids)).order_by(signal.id)
     for row in connection.execute(query).mappings():
-        key = Key(row["kind"], row["suite"], row["backend"], row["subject"])
-        kept = row["content"]
-        found[row["alert_id"]].append(_signal(key, tuple(kept["cases"]), kept["told"], row))
+        found[row["alert_id"]].append(_signal(row))
     return found
 
 
-def _signal(key: Key, cases: tuple[str, ...], content: dict[str, Any], row: Any) -> Signal:
+def _signal(row: Any) -> Signal:
+    key, kept = Key(*(row[name] for name in Key._fields)), row["content"]
     return Signal(
         key, row["standing"], row["depth"], row["told"], row["good"], row["run_id"], row["first_run_id"],
-        cases, content, row["closed_at"] is not None, row["id"],
+        tuple(kept["cases"]), kept["told"], row["closed_at"] is not None, row["id"],
     )  # fmt: skip
 
 
@@ -170,9 +169,11 @@ def has_unrouted(db: Database) -> bool:
 
 def open_signals(db: Database, kind: str) -> list[Signal]:
     """Of one kind, what is wrong now."""
+    signal = m.alert_signal.c
+    query = sa.select(m.alert_signal).where(signal.kind == kind, signal.closed_at.is_(None))
     with db.read() as connection:
-        standing = [one for it in standing_incidents(connection) for one in it.standing]
-    return [signal for signal in standing if signal.key.kind == kind]
+        rows = connection.execute(query.order_by(signal.alert_id, signal.id)).mappings()
+        return [_signal(row) for row in rows]
 
 
 def census(db: Database, run_id: int) -> Census:
