@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from collectors.arguments import NO_ANSWER, Refused, ahead, chosen
+from collectors.arguments import NO_ANSWER, Refused, ahead, chosen, refuse_unknown
 from collectors.commands import Json, author, database, print_json, say, settings
 from collectors.proof_commands import proof, send_test
 
@@ -48,6 +48,7 @@ def list_alerts(
     states = chosen(state, list(STATES), "state") if state or all else list(STANDING_STATES)
     kinds = chosen(kind, list(KINDS), "kind") if kind else None
     with database() as db:
+        refuse_unknown(db, settings(), [suite] if suite else None, [backend] if backend else None)
         rows = queries.alerts(db, states=states, kinds=kinds, backend=backend, suite=suite, limit=None)
         over = queries.count_alerts(db)
     print_json(shapes.alert_list(rows)) if json else alert_tables.print_alerts(rows, over)

@@ -100,7 +100,6 @@ class AlertStep(Base, table=True):
     author: str
     reason: str | None
     run_id: int | None = Field(foreign_key="run.id")
-    content: dict[str, Any] = Field(sa_type=JsonText)
     routed: bool
 
 

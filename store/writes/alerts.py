@@ -186,7 +186,7 @@ def _keep_signal(connection: Connection, it: Incident, signal: Signal, at: datet
 def _keep_step(connection: Connection, alert_id: int, step: Step, at: datetime, *, routed: bool) -> int:
     told = {"action": step.action, "author": step.author, "reason": step.reason or None}
     where = {"alert_id": alert_id, "at": at, "run_id": step.run_id}
-    return insert(connection, m.alert_step, content={}, routed=routed, **where, **told)
+    return insert(connection, m.alert_step, routed=routed, **where, **told)
 
 
 # The outbox

@@ -100,12 +100,21 @@ def test_the_list(told, one):
     ("narrowed", "ids"),
     [
         (["--kind", "missed"], [2]), (["--backend", "shelf"], [1]), (["--suite", "small"], [1]),
-        (["--state", "open"], [2, 1]), (["--state", "resolved"], []), (["--backend", "nobody"], []),
+        (["--state", "open"], [2, 1]), (["--state", "resolved"], []), (["--backend", "bare"], []),
     ],
 )  # fmt: skip
 def test_the_list_narrowed(told, one, narrowed, ids):
     """By state, kind, backend and suite."""
     assert [row["id"] for row in told("list", *narrowed)["alerts"]] == ids
+
+
+@pytest.mark.parametrize("option", ["--backend", "--suite", "--state", "--kind"])
+def test_a_name_that_nobody_knows_is_no_empty_list(folder, ask, option):
+    """A misspelt name is refused with the known ones, or "no alert" would be read as good news."""
+    ran = ask(folder, "alerts", "list", option, "gloden")
+    assert ran.returncode == 2
+    assert "gloden" in ran.stderr
+    assert "known: " in ran.stderr
 
 
 def test_an_empty_list(told, folder, ask):

@@ -335,6 +335,8 @@ def one(history: History) -> Incident:
     return history.alerts[0]
 
     """Who has it is refused a second time, so that no channel hears it twice; another may take it over."""
+
+
 def test_an_acknowledged_alert_holds_until_it_falls_further(opened: History) -> None:
     """The same fall is no reason to tell it again; a further one opens it anew, for whoever may have it."""
     opened.keep([acknowledge(one(opened), "ann", "mine")])

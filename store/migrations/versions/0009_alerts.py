@@ -97,7 +97,6 @@ def _step() -> None:
         sa.Column("author", sa.String(), nullable=False),
         sa.Column("reason", sa.String(), nullable=True),
         sa.Column("run_id", sa.Integer(), sa.ForeignKey("run.id"), nullable=True),
-        sa.Column("content", sa.Text(), nullable=False),
         sa.Column("routed", sa.Boolean(), nullable=False),
     )
     op.create_index("ix_alert_step_alert_id", "alert_step", ["alert_id"])
