@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import streamlit as st
 
-from dashboard import configuration, data
+from dashboard import configuration, data, parts
 from dashboard.parts import plain
 from store import queries, writes
-from store.errors import StoreError
 from store.settings import Settings
 
 CHANNEL = "test-channel"
@@ -48,20 +45,11 @@ def _send_test() -> None:
     if name in queries.disabled_channels(data.database()):
         st.toast(f"{plain(name)} is off: `memtrend alerts test {name}` tries it", icon=":material/error:")
         return
-    _try(lambda: writes.send_later(data.database(), [writes.a_test(name)]), "The collector sends it.")
+    parts.attempt(
+        lambda: writes.send_later(data.database(), [writes.a_test(name)]), "The collector sends it."
+    )
 
 
 def _hold_drill(suite: str, backend: str) -> None:
     pair = {"suite": suite, "backend": backend}
-    _try(lambda: writes.add_request(data.database(), "proof", pair), "The collector holds it.")
-
-
-def _try(write: Callable[[], object], said: str) -> None:
-    if not data.may_write():
-        return
-    try:
-        write()
-    except StoreError as error:
-        st.toast(plain(str(error)), icon=":material/error:")
-        return
-    st.toast(said, icon=":material/check:")
+    parts.attempt(lambda: writes.add_request(data.database(), "proof", pair), "The collector holds it.")

@@ -15,7 +15,6 @@ from store import alert_life, alert_titles, alert_words, queries, writes
 from store.alert_kinds import KINDS
 from store.alert_life import TOLD_STATES, Incident, Turned
 from store.alert_signals import Signal
-from store.errors import StoreError
 from store.metrics import METRICS
 from store.queries import AlertRow
 
@@ -178,7 +177,7 @@ def link(one: AlertRow) -> None:
 
 def act(alert_id: int, change: Callable[[Incident], Turned], said: str) -> None:
     """Do it and say so, or say why not. The one place through which pages change an alert."""
-    _try(lambda: writes.act_on_alert(data.database(), alert_id, change), said)
+    parts.attempt(lambda: writes.act_on_alert(data.database(), alert_id, change), said)
 
 
 def acknowledge(alert_id: int, reason: str = "") -> None:
@@ -204,15 +203,4 @@ def resolve(alert_id: int, reason: str) -> None:
 
 def intend(alert_id: int, reason: str) -> None:
     said = "Taken down. Later runs are held against the new state."
-    _try(lambda: writes.intend_alert(data.database(), alert_id, AUTHOR, reason), said)
-
-
-def _try(write: Callable[[], Turned], said: str) -> None:
-    if not data.may_write():
-        return
-    try:
-        write()
-    except StoreError as error:
-        st.toast(plain(str(error)), icon=":material/error:")
-        return
-    st.toast(said, icon=":material/check:")
+    parts.attempt(lambda: writes.intend_alert(data.database(), alert_id, AUTHOR, reason), said)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -269,3 +269,15 @@ def _problem(event: queries.EventRow) -> None:
         if event.run_id is not None:
             link = {"run": str(event.run_id)}
             st.page_link("views/run.py", label=f"Run {event.run_id}", query_params=link)
+
+
+def attempt(write: Callable[[], object], said: str) -> None:
+    """A press of a button that writes: what is refused is told in a toast, as is what was done."""
+    if not data.may_write():
+        return
+    try:
+        write()
+    except StoreError as error:
+        st.toast(plain(str(error)), icon=":material/error:")
+        return
+    st.toast(said, icon=":material/check:")

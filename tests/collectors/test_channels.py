@@ -333,7 +333,7 @@ def test_without_a_secret_nothing_is_signed() -> None:
 @APPRISE
 def test_apprise_tells_all_its_addresses() -> None:
     """Several addresses get the same plain text, and one that fails makes the message go again."""
-    pytest.importorskip("apprise")
+    pytest.importorskip("apprise", reason="make install EXTRAS=apprise")
     with running(strict=False) as first, running(strict=False) as second:
         urls = [server.url.replace("http://", "json://") for server in (first, second)]
         given = section("\n".join(urls), type="apprise")
@@ -352,7 +352,7 @@ def test_apprise_tells_all_its_addresses() -> None:
 @APPRISE
 def test_apprise_follows_no_redirect() -> None:
     """A message goes to the address that is configured, and to no other that its server names."""
-    pytest.importorskip("apprise")
+    pytest.importorskip("apprise", reason="make install EXTRAS=apprise")
     with running(strict=False) as first, running(strict=False) as elsewhere:
         first.answers = [Answer(307, {"Location": elsewhere.url})]
         channel = open_channel("mail", section(first.url.replace("http://", "json://"), type="apprise"))
@@ -365,7 +365,7 @@ def test_apprise_follows_no_redirect() -> None:
 @APPRISE
 def test_apprise_sends_in_parts_what_is_too_long() -> None:
     """A service that takes short texts alone gets a long message in several, none of them too long."""
-    apprise = pytest.importorskip("apprise")
+    apprise = pytest.importorskip("apprise", reason="make install EXTRAS=apprise")
     url = "discord://4174216298/JHMHI8qBe7bk2ZwO5U711o3dV_js"
     channel = open_channel("chat", section(url, type="apprise"))
     (service,) = channel._service  # type: ignore[attr-defined]
@@ -378,7 +378,7 @@ def test_apprise_sends_in_parts_what_is_too_long() -> None:
 @APPRISE
 def test_apprise_says_what_it_does_not_know() -> None:
     """An address that apprise has no service for is refused, and not repeated."""
-    pytest.importorskip("apprise")
+    pytest.importorskip("apprise", reason="make install EXTRAS=apprise")
     with pytest.raises(Refused, match="does not know") as refused:
         open_channel("mail", section("nosuchservice://user:hunter22@host", type="apprise"))
     assert "hunter22" not in str(refused.value)
