@@ -159,11 +159,11 @@ def _rollup(metric: str, tag: str, values: Sequence[float]) -> Rollup:
 class Fate:
     """Which case passes on which backend in which night."""
 
-    def __init__(self, suite: SuiteRecord, nights: int) -> None:
+    def __init__(self, suite: SuiteRecord, nights: int, backends: Sequence[Backend] = BACKENDS) -> None:
         self.names = [case.name for case in suite.cases]
         self.upgrade, self.leak = nights * 2 // 3, nights // 2
         able = {
-            b.name: {name for name in self.names if _dice(b.name, name).random() < b.skill} for b in BACKENDS
+            b.name: {name for name in self.names if _dice(b.name, name).random() < b.skill} for b in backends
         }
         strong = [name for name in self.names if name in able["mem0"] and name in able["notes"]]
         self.broken, self.leaking, self.flaky = (
