@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from itertools import groupby
 
 import numpy as np
@@ -27,14 +27,7 @@ class Table:
         known = [case.id for case in record.cases] if columns is None else sorted(columns)
         self.columns = {id: column for column, id in enumerate(known)}
         self.prime = frozenset(record.baseline.primed)
-        found: dict[tuple[int, int], list[float]] = {}  # lists, since an array is slow to fill one by one
-        for run_id, case_id, trial, *_, value in rows:
-            column = self.columns.get(case_id)
-            if column is not None and value is not None:
-                if (run_id, trial) not in found:
-                    found[run_id, trial] = [np.nan] * len(self.columns)
-                found[run_id, trial][column] = value
-        self.rows = {key: np.array(row) for key, row in found.items()}
+        self.rows = rows_by_trial(rows, self.columns)
 
     def nights(self, run_ids: Iterable[int]) -> Floats:
         """The first trial of each run, and every trial of one that primed the baseline."""
@@ -51,6 +44,20 @@ class Table:
     def _stacked(self, keys: Iterable[tuple[int, int]]) -> Floats:
         found = [self.rows[key] for key in keys]
         return np.stack(found) if found else np.empty((0, len(self.columns)))
+
+
+def rows_by_trial(
+    rows: Iterable[AnswerRow | ValueRow], columns: Mapping[int, int]
+) -> dict[tuple[int, int], Floats]:
+    """(run, trial) -> a value a column, NaN for none. `columns`: case id -> its place."""
+    found: dict[tuple[int, int], list[float]] = {}  # lists, since an array is slow to fill one by one
+    for run_id, case_id, trial, *_, value in rows:
+        column = columns.get(case_id)
+        if column is not None and value is not None:
+            if (run_id, trial) not in found:
+                found[run_id, trial] = [np.nan] * len(columns)
+            found[run_id, trial][column] = value
+    return {key: np.array(row) for key, row in found.items()}
 
 
 def mean(rows: Floats) -> Floats:

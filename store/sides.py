@@ -1,11 +1,12 @@
 """The two sides of a comparison, as a person names them. Pure.
 
-    mem0                 the newest runs of a backend
-    mem0@2.0.20          of one release of it: the version of its own package, or "mem0ai==2.0.20"
-    mem0@2026-11-20      of a day; mem0@2026-11-20..2026-11-24 of several, both included
-    mem0@deploy 41       from a mark to the next one
-    165, 165,166         these runs
-    mem0<deploy 41, mem0>deploy 41    the newest runs before something, the first ones after it: a mark or a day
+mem0                 the newest runs of a backend
+mem0@2.0.20          of one release of it: the version of its own package, or "mem0ai==2.0.20"
+mem0@2026-11-20      of a day; mem0@2026-11-20..2026-11-24 of several, both included
+mem0@deploy 41       from a mark to the next one
+165, 165,166         these runs
+mem0<deploy 41       the newest runs before a mark or a day
+mem0>deploy 41       the first runs after it
 """
 
 from __future__ import annotations

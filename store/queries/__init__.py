@@ -52,6 +52,7 @@ from store.queries.changes import (
 from store.queries.common import (
     Rolled,
 )
+from store.queries.comparing import comparison, foresight
 from store.queries.controls import (
     Beside,
     ControlRecord,
@@ -197,6 +198,7 @@ from store.queries.series import (
     trend,
     trends,
 )
+from store.queries.sides import COMPARED, side_runs
 from store.queries.spending import cost_of_a_case, spent_on
 from store.queries.suites import (
     BackendRow,
@@ -225,6 +227,7 @@ from store.queries.verdicts import (
 
 __all__ = [
     "CALIBRATION",
+    "COMPARED",
     "CONFIRM",
     "EXPORTED",
     "GATE",
@@ -315,6 +318,7 @@ __all__ = [
     "channel_load",
     "channel_rows",
     "clock",
+    "comparison",
     "control_beside",
     "controls",
     "cost_of_a_case",
@@ -337,6 +341,7 @@ __all__ = [
     "first_fire",
     "flaky_cases",
     "floors",
+    "foresight",
     "green_runs",
     "has_unrouted",
     "heartbeats",
@@ -384,6 +389,7 @@ __all__ = [
     "schedule_calendar",
     "schedules",
     "series_verdicts",
+    "side_runs",
     "spent_on",
     "standings",
     "stored_answers",

@@ -36,7 +36,7 @@ def changes_between(db: Database, before: int, after: int, good: Collection[int]
     in_order = sorted((_known(db, run_id) for run_id in good), key=lambda row: (row.started_at, row.id))
     harmless = moved_among(side(db, row) for row in in_order)
     asked = {} if old.suite == new.suite else {"suite": None}
-    found = changes(side(db, old) | asked, side(db, new) | asked, _marks_between(db, old, new), harmless)
+    found = changes(side(db, old) | asked, side(db, new) | asked, marks_between(db, old, new), harmless)
     return RunChanges(old, new, found)
 
 
@@ -121,6 +121,6 @@ def side(db: Database, row: RunRow) -> dict[str, Any]:
     return {**environment(db, row.environment_id), **own}
 
 
-def _marks_between(db: Database, one: RunRow, other: RunRow) -> list[MarkRow]:
+def marks_between(db: Database, one: RunRow, other: RunRow) -> list[MarkRow]:
     first, last = sorted([one.started_at, other.started_at])
     return [mark for mark in marks(db, since=first) if first < mark.at <= last]
