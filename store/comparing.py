@@ -291,7 +291,7 @@ class _Compared:
 
     def _latencies(self, side: _Side) -> tuple[float, ...]:
         both = self._timed()
-        return tuple(side.latency[both])
+        return tuple(side.latency[both].tolist())
 
     def _timed(self) -> Indices:
         held = self.kept & ~np.isnan(self.a.latency) & ~np.isnan(self.b.latency)

@@ -126,8 +126,8 @@ class Reference(NamedTuple):
 
 class Foresight(NamedTuple):
     """What can be known before anything is run. `cases` that would be compared; `enough`: cases it takes
-    where not one is lost; `likely`: cases it takes where a share `discordant` comes out differently, None where
-    100,000 do not do; `discordant`: of the two sides' newest runs, or the share assumed where `assumed`;
+    where not one is lost; `likely`: cases it takes where a share `discordant` comes out differently, None
+    where 100,000 do not do; `discordant`: of the two sides' newest runs, or what is assumed where `assumed`;
     `smallest_margin`: what these cases can rule out at best, no case being lost."""
 
     cases: int

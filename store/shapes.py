@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from store import alert_words, verdict_words
 
 if TYPE_CHECKING:
+    from store.comparisons import Comparison, SideTold, Turned
     from store.queries import AlertRow, CaseRow, CaseStanding, DeliveryRow, LogRow, RunRow, StepRow
 
 
@@ -89,6 +90,63 @@ def verdict(content: Mapping[str, Any], suspects: Iterable[Mapping[str, Any]]) -
 def _control(content: Mapping[str, Any]) -> dict[str, Any] | None:
     found = content.get("control")
     return {**found, "evidence": verdict_words.control(content)} if found else None
+
+
+def comparison(c: Comparison) -> dict[str, Any]:
+    """As `compare --json` prints it, without texts of memories. `lost` and `gained` are the confirmed ones;
+    what only looks so is in `turned`. Shares are shares, `interval` is of the difference at `level`."""
+    from store import comparison_words as said
+    from store.comparisons import VERSION
+
+    found = c.migration
+    return {
+        "suite": c.suite,
+        "suite_version": c.suite_version,
+        "a": _side(c.a),
+        "b": _side(c.b),
+        "verdict": found.verdict,
+        "provisional": bool(c.warnings),
+        "evidence": said.evidence(c),
+        "margin": found.margin,
+        "difference": found.difference,
+        "interval": [found.low, found.high],
+        "level": 1 - 2 * found.alpha,
+        "cases": c.cases,
+        "dropped": dict(c.dropped),
+        "blind_spot": c.blind_spot,
+        "cannot_rule_out": c.cannot_rule_out,
+        "settle": said.settle(c),
+        "needed": found.needed,
+        "lost": [one.case for one in said.confirmed(c.lost)],
+        "gained": [one.case for one in said.confirmed(c.gained)],
+        "turned": [_turned(one, side) for side in ("lost", "gained") for one in getattr(c, side)],
+        "tags": [row._asdict() for row in c.tags],
+        "metrics": [row._asdict() for row in c.metrics],
+        "ratios": [row._asdict() for row in c.ratios],
+        "references": [row._asdict() for row in c.references],
+        "suspects": [
+            {"name": one.name, "old": one.old, "new": one.new}
+            for one in (c.changes.suspects if c.changes else ())
+        ],
+        "foresight": {**c.foresight._asdict(), "can_conclude": c.foresight.can_conclude},
+        "method": found.method,
+        "seed": found.seed,
+        "version": VERSION,
+        "warnings": list(c.warnings),
+    }
+
+
+def _side(told: SideTold) -> dict[str, Any]:
+    named = ("name", "backend", "release", "trials", "rate", "low", "high")
+    return {**{name: getattr(told, name) for name in named}, "runs": [row.id for row in told.runs]}
+
+
+def _turned(one: Turned, side: str) -> dict[str, Any]:
+    named = (
+        *("case", "tags", "critical", "confirmed", "failure"),
+        *("a_passes", "a_trials", "b_passes", "b_trials"),
+    )
+    return {"change": side, **{name: getattr(one, name) for name in named}}
 
 
 def suite_log(suite: str, rows: Iterable[LogRow]) -> dict[str, Any]:
