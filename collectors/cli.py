@@ -28,10 +28,8 @@ from collectors.arguments import (
     existing,
     moment,
     pairs,
-    refuse_unknown,
     said,
     to_resume,
-    writable,
 )
 from collectors.backend_commands import backend_app
 from collectors.baseline_commands import baseline_app
@@ -43,6 +41,7 @@ from collectors.gate_commands import gate
 from collectors.lint_commands import lint
 from collectors.maintenance_commands import backup, prune, restore
 from collectors.mutant_commands import mutants
+from collectors.reading_commands import export, runs_app, show
 from collectors.suite_commands import suite_app
 from collectors.verdict_commands import verdict
 
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
     from store.database import Database
 
 ONCE_MORE = "stopping after the step in flight; once more to stop at once"
-STATUSES = ["running", "whole", "invalid", "void", "interrupted"]
 
 ORDER = (
     *(
@@ -90,7 +88,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-runs_app = typer.Typer(help="List runs; cancel one.", invoke_without_command=True)
 app.add_typer(runs_app, name="runs")
 app.add_typer(backend_app, name="backend")
 app.add_typer(canary_app, name="canary")
@@ -99,6 +96,8 @@ app.add_typer(suite_app, name="suite")
 app.add_typer(baseline_app, name="baseline")
 app.command()(alive)
 app.command()(diff)
+app.command()(show)
+app.command()(export)
 app.command()(verdict)
 app.command()(gate)
 app.command()(lint)
@@ -307,99 +306,6 @@ def _drawn(db: Database, text: str, meta: Mapping[str, str], at: datetime | None
     from store import writes
 
     return f"mark {writes.add_mark(db, text, at, meta=meta)}: {text}"
-
-
-# Reading
-
-
-@runs_app.callback()
-def list_runs(
-    context: typer.Context,
-    suite: Suites = None,
-    backend: Backends = None,
-    status: Annotated[
-        list[str] | None, typer.Option(help="running, whole, invalid, void or interrupted.")
-    ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many, newest first.")] = 20,
-    json: Json = False,
-) -> None:
-    """List runs, newest first."""
-    if context.invoked_subcommand:
-        return
-    from collectors import tables
-    from collectors.lease import release_those_of_the_dead
-    from store import queries, shapes
-
-    of = settings()
-    statuses = chosen(status, STATUSES, "status")
-    with database(of) as db:
-        refuse_unknown(db, of, suite, backend)
-        release_those_of_the_dead(db)
-        asked: queries.RunFilter = {"suites": suite, "backends": backend, "statuses": statuses}
-        rows, fitting = queries.runs(db, **asked, limit=limit), queries.count_runs(db, **asked)
-        waiting = tables.waiting(queries.waiting_fires(db), queries.waiting_requests(db))
-    narrowed = bool(suite or backend or status)
-    print_json(shapes.run_list(rows)) if json else tables.print_runs(rows, fitting, narrowed=narrowed)
-    for line in waiting:
-        say(line)
-
-
-@runs_app.command()
-def cancel(run_id: Annotated[int, typer.Argument(help="The run, as `memtrend runs` lists it.")]) -> None:
-    """Stop a running run after its scenario in flight; `run --resume` can finish it later."""
-    from store import writes
-
-    with database() as db:
-        existing(db, [run_id])
-        writes.cancel_run(db, run_id, "cli")
-    typer.echo(f"run {run_id} stops at its next step")
-
-
-@app.command()
-def show(
-    run_id: Annotated[int, typer.Argument(help="The run, as `memtrend runs` lists it.")], json: Json = False
-) -> None:
-    """One run with its metrics and cases."""
-    from collectors import tables
-    from store import queries, shapes, words
-
-    with database() as db:
-        (row,) = queries.runs(db, ids=existing(db, [run_id]))
-        cases, told = queries.run_cases(db, run_id), queries.journal(db, run_id)
-        taken = queries.removals(db, run_id)
-        errors = [
-            one.detail["error"] for one in queries.stored_answers(db, run_id) if one.detail.get("error")
-        ]
-    document = {**shapes.run_with_cases(row, cases), "journal": told, "removed": taken}
-    print_json(document) if json else tables.print_run(row, cases, errors, told, words.removed(taken))
-
-
-@app.command()
-def export(
-    run_id: Annotated[list[int] | None, typer.Option("--run", help="Run by id; may be given again.")] = None,
-    suite: Suites = None,
-    backend: Backends = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file; stdout by default.")] = None,
-    format: Annotated[str, typer.Option(help="csv or parquet; the latter needs --output.")] = "csv",
-) -> None:
-    """Case results as CSV or Parquet: a row for each case and trial, no texts."""
-    from collectors.export import write_csv, write_parquet
-
-    of = settings()
-    chosen([format], ["csv", "parquet"], "format")
-    if format == "parquet" and output is None:
-        raise Refused("--format parquet writes a file: name it with --output")
-    with database(of) as db:
-        existing(db, run_id or [])
-        refuse_unknown(db, of, suite, backend)
-        if format == "parquet":
-            say(f"{write_parquet(db, output or Path(), run_id, suite, backend)} rows in {output}")
-            return
-        if output is None:
-            write_csv(db, sys.stdout, run_id, suite, backend)
-            return
-        with writable(output) as file:
-            say(f"{write_csv(db, file, run_id, suite, backend)} rows in {output}")
 
 
 @app.command()
