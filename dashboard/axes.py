@@ -128,6 +128,13 @@ def is_gap(before: datetime, after: datetime, step: timedelta) -> bool:
     return after - before > max(step * 1.6, timedelta(hours=1))
 
 
+def is_silent(times: Sequence[datetime], now: datetime) -> bool:
+    """Whether two runs or more are overdue by what was usual, and nothing came for a day."""
+    if not times:
+        return False
+    return now - times[-1] > max(usual_step(times) * 2.5, timedelta(days=1))
+
+
 def gaps(times: Sequence[datetime]) -> npt.NDArray[np.intp]:
     """Before which of them one is missing."""
     steps = np.diff([at.timestamp() for at in times])

@@ -7,7 +7,7 @@ anew with every redraw. Names come from outside, and plotly reads tags in every 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import plotly.graph_objects as go
@@ -65,9 +65,10 @@ def trend(lines: Sequence[Line], metric: str, window: Window, extras: Extras) ->
     figure = new_figure(window, layout.height)
     axis = axes.axis(metric, shown_values(lines, metric))
     add_axis(figure, 1, layout.domains[0], axis, window.theme)
-    for line in sorted(lines, key=lambda line: line.bold):
+    for line in sorted(lines, key=lambda line: (not line.muted, line.bold)):
         add_line(figure, line, metric, window, 1)
     add_ends(figure, lines, metric, window)
+    annotate(figure, [_what(lines, metric, axis, window.theme)])
     for line in lines:
         add_verdicts(figure, line, metric, window, 1)
     _add_floors(figure, metric, extras.floors, axis, window)
@@ -79,6 +80,13 @@ def trend(lines: Sequence[Line], metric: str, window: Window, extras: Extras) ->
         strips.add_strip_labels(figure, extras.broken, extras.counts, layout, window.theme)
     add_marks(figure, extras.marks, _times(lines), window)
     return figure
+
+
+def fitted(window: Window, times: Sequence[datetime]) -> Window:
+    """A record younger than the range fills the chart: from a little before its first run to the last."""
+    first, last = min(times), max(times)
+    margin = max((last - first) * 0.012, timedelta(minutes=1))
+    return window._replace(start=max(window.start, first - margin), end=last + margin)
 
 
 def blank(window: Window) -> go.Figure:
@@ -174,7 +182,9 @@ def coverage(tags: Sequence[tuple[str, int]], theme: Theme) -> go.Figure:
 def _banded(lines: Sequence[Line]) -> list[Line]:
     """Which lines show their intervals: all where they can be told apart, else the bold ones."""
     clear = banded(lines)
-    return [line._replace(band=line.bold or (clear and not line.control)) for line in lines]
+    return [
+        line._replace(band=line.bold or (clear and not line.control and not line.muted)) for line in lines
+    ]
 
 
 def banded(lines: Sequence[Line]) -> bool:
@@ -190,16 +200,38 @@ def _times(lines: Sequence[Line]) -> list[datetime]:
 # Around the lines ------------------------------------------------------------------------
 
 
+def _what(lines: Sequence[Line], metric: str, axis: Axis, theme: Theme) -> go.layout.Annotation:
+    """What the axis measures, in which unit, over how many cases."""
+    text = ", ".join(filter(None, [words.label(metric), unit(metric), ns(lines)]))
+    place = {"x": 0, "y": axis.high, "xanchor": "left", "xshift": 6, "yshift": -9}
+    return note(text, theme, bgcolor=theme.background, **place)
+
+
+def unit(metric: str) -> str:
+    """ "ms", "tokens", "USD", "points" of a drift; "" of shares, whose ticks say it, and of counts."""
+    told = words.unit(metric).strip()
+    return "" if told == "%" else told
+
+
+def ns(lines: Sequence[Line]) -> str:
+    """What the newest points rest on: a metric may apply to more cases on one backend than on another."""
+    found = [line.points[-1].n for line in lines if line.points]
+    low, high = min(found, default=0), max(found, default=0)
+    return f"n {low}" if low == high else f"n {low} to {high}"
+
+
 def _add_end_labels(
     figure: go.Figure, lines: Sequence[Line], metric: str, axis: Axis, layout: Layout, theme: Theme
 ) -> None:
-    shown = [line for line in lines if line.points]
+    shown = [line for line in lines if line.points and not line.muted]
     values = [line.points[-1].mean * axes.scale(metric) for line in shown]
     wanted = [(axis.high - value) / (axis.high - axis.low) * MAIN for value in values]
     notes = []
     for line, down in zip(shown, axes.apart(wanted, LABEL_GAP, 0, MAIN), strict=True):
         text = f"{line.style.glyph} <b>{safe(line.name)}</b> {words.bare(metric, line.points[-1].mean)}"
         notes.append(beside(text, theme, 1 - down / layout.plot, color=line.style.colour))
+    if grey := sum(line.muted for line in lines):
+        notes.append(beside(f"{grey} more in grey: point at one", theme, 1, shift=18))
     annotate(figure, notes)
 
 
@@ -212,8 +244,8 @@ def _add_panel_label(
         return
     last = line.points[-1]
     bounds = f"{words.interval(metric, last.low, last.high)} · n {last.n}"
-    notes = [beside(bounds, theme, middle, shift=-9)]
-    for shift, one in zip((8, -26), drawn, strict=False):
+    notes = [beside(bounds, theme, middle, shift=-9), beside(line.note, theme, middle, shift=-26)]
+    for shift, one in zip((8, -43), drawn, strict=False):
         text = f"{one.style.glyph} <b>{safe(one.name)}</b> {words.amount(metric, one.points[-1].mean)}"
         notes.append(beside(text, theme, middle, color=one.style.colour, shift=shift))
     annotate(figure, notes)

@@ -55,7 +55,8 @@ class Alert(NamedTuple):
 class Line(NamedTuple):
     """A backend's series, oldest first. `bold` ones get markers all along, and a band whatever the others
     have. `levels`: none where nothing changed; `control`: the backend whose frozen release it is, "" for any
-    other; never with a band."""
+    other; never with a band. `muted`: grey among highlighted ones, named by the pointer alone;
+    `note`: its verdict in a word or two."""
 
     name: str
     style: Style
@@ -65,6 +66,8 @@ class Line(NamedTuple):
     levels: Sequence[Level] = ()
     alerts: Sequence[Alert] = ()
     control: str = ""
+    muted: bool = False
+    note: str = ""
 
 
 def shown_values(lines: Sequence[Line], metric: str) -> list[float]:
@@ -88,7 +91,7 @@ def add_line(figure: go.Figure, line: Line, metric: str, window: Window, number:
 
 def add_ends(figure: go.Figure, lines: Sequence[Line], metric: str, window: Window) -> None:
     """A marker at the end of each line, which tells it apart without its colour."""
-    ends = [(line.style, line.points[-1]) for line in lines if line.points]
+    ends = [(line.style, line.points[-1]) for line in lines if line.points and not line.muted]
     figure.add_trace(
         go.Scatter(
             x=axes.clock([point.started_at for _, point in ends], window.zone),
@@ -106,7 +109,7 @@ def _curve(line: Line, metric: str, window: Window, number: int) -> go.Scatter:
     """Points that bear no marker answer no click. A browser takes seconds to draw some thousands, but answers
     for those, too, that `maxdisplayed` leaves out."""
     x, y, gaps = _gapped(line.points, metric, window)
-    seen = line.bold or len(line.points) <= FEW
+    seen = line.bold or (len(line.points) <= FEW and not line.muted)
     told = [f"{_shown(point, metric)} · n {point.n}" for point in line.points]
     marker = {"size": 6, "color": line.style.colour, "opacity": int(seen), "symbol": line.style.marker}
     return go.Scatter(

@@ -7,6 +7,7 @@ out.
 from __future__ import annotations
 
 import html
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -42,6 +43,11 @@ class Window(NamedTuple):
 def safe(text: str) -> str:
     """Text in which plotly finds no tag."""
     return html.escape(text, quote=False)
+
+
+def bare(markup: str) -> str:
+    """The text of lines that were made safe and put together with `<b>` and `<br>`."""
+    return html.unescape(re.sub("</?b>", "", markup.replace("<br>", "; ")))
 
 
 class Layout(NamedTuple):

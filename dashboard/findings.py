@@ -18,6 +18,8 @@ from store.queries import RunRow, VerdictRow
 LINKS = 4
 """Cases that a card links to; the table below has the rest."""
 SUSPECTS = 3
+P = "How often chance alone would do as much, were nothing changed: 0.0005 is once in 2,000 times."
+PAIRED = "Of the same cases, all trials of all looks together; the title counts the first look alone."
 PIN: tuple[Action, str] = ("pin", "Pin as anchor")
 INTENDED: tuple[Action, str] = ("intended", "Intended change")
 WHAT_FOR = {
@@ -52,7 +54,8 @@ def _changed(run: RunRow, said: VerdictRow, baseline: Baseline | None) -> None:
         verdicts.show(content)
     st.markdown(f"**{plain(verdict_words.evidence(content))}**")
     _control(content)
-    notes = [verdict_words.blind_spot(content), *map(_sentence, verdict_words.moved(content))]
+    sure, blind = verdict_words.how_sure(content), verdict_words.blind_spot(content)
+    notes = [sure, blind, *map(_sentence, verdict_words.moved(content))]
     for note in filter(None, notes):
         st.markdown(f":small[:gray[{plain(note)}]]")
     st.markdown(f":small[:gray[{_held(content, baseline)}]]")
@@ -73,7 +76,7 @@ def _control(content: Mapping[str, Any]) -> None:
         st.markdown(f"{icon} {plain(told)}")
         run_id = content["control"]["run_id"]
         open_ = {"on_click": navigation.go, "args": ("run",), "kwargs": {"run": run_id}}
-        st.button(f"Run {run_id}", icon=":material/chevron_right:", type="tertiary", **open_)
+        st.button(f"The control's run {run_id}", icon=":material/chevron_right:", type="tertiary", **open_)
 
 
 def _sentence(phrase: str) -> str:
@@ -104,8 +107,8 @@ def _looks(run: RunRow, content: Mapping[str, Any]) -> None:
         column_config={
             "number": column.NumberColumn("Look", width=50), "run_id": column.NumberColumn("Run", width=60),
             "trials": column.NumberColumn("Trials", width=60),
-            "p_worse": column.NumberColumn("p, worse", format="%.4f", width=80),
-            "p_better": column.NumberColumn("p, better", format="%.4f", width=80),
+            "p_worse": column.NumberColumn("p, worse", format="%.4f", width=80, help=P),
+            "p_better": column.NumberColumn("p, better", format="%.4f", width=80, help=P),
         },
     )  # fmt: skip
 
@@ -165,6 +168,8 @@ def _how_much(run: RunRow, content: Mapping[str, Any]) -> None:
     better = verdicts.kind(content) == "better" or bool(found and found["new"] > found["old"])
     st.markdown(f"How much{',' if better else ' worse'} for questions like these?")
     difference(content)
+    if verdicts.kind(content) == "unchanged" and found and found["new"] != found["old"]:
+        st.markdown(":small[:gray[So much comes and goes by chance: no verdict rests on it.]]")
     for names, which in (("lost", "Lost"), ("gained", "Gained")):
         _cases(run, content[names], which)
     if verdicts.kind(content) not in (None, "unchanged", "provisional"):
@@ -178,13 +183,16 @@ def difference(content: Mapping[str, Any]) -> None:
         st.markdown(f"**No answer**: {plain(content['reason'] or 'nothing could be compared')}.")
         return
     interval = words.interval("pass", found["low"], found["high"])
-    bounds = f"{interval} · n {found['n']}" if interval else f"no interval: {found['reason']}"
+    bounds = (
+        f"95 % interval {interval} · n {found['n']}" if interval else f"no interval: {found['reason']}"
+    )
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         apart = words.difference("pass", found["old"], found["new"])
         st.metric("Difference", apart, label_visibility="collapsed", width="content")
-        st.caption(plain(bounds), width="content")
+        how = f"How the interval was reckoned: {found['method']}." if interval else None
+        st.caption(plain(bounds), width="content", help=how)
     old, new = (words.amount("pass", found[when]) for when in ("old", "new"))
-    st.markdown(f"{plain(f'{old} → {new}')} :small[:gray[on the same cases, with every look]]")
+    st.markdown(f"{plain(f'{old} → {new}')} :small[:gray[on the same cases, in all trials]]", help=PAIRED)
 
 
 def _cases(run: RunRow, names: Sequence[str], which: str) -> None:
@@ -207,7 +215,9 @@ def _suspects(run: RunRow) -> None:
         st.markdown(f":gray[Suspects:] {plain(str(error))}")
         return
     told, span = plain(changes.title(found.changes, SUSPECTS)), f"{found.before.id} to {found.after.id}"
-    st.markdown(f":gray[Changed from run {span}, likeliest cause first:] **{told}**")
+    began = f"It began in run {found.after.id}, {parts.moment(found.after.started_at)}. "
+    before = plain(began if found.after.id != run.id else "")
+    st.markdown(f":gray[{before}Changed from run {span}, likeliest cause first:] **{told}**")
     for mark in found.changes.marks:
         st.markdown(f":small[:gray[{plain(f'{mark.kind} {mark.text}, {parts.moment(mark.at)}')}]]")
 
@@ -225,6 +235,7 @@ def _decide(run: RunRow) -> None:
                 st.markdown(WHAT_FOR[action])
                 st.text_input("Reason", key=f"reason-{action}", placeholder="why, in a few words")
                 st.form_submit_button(label, type="primary", on_click=decide, args=(run, action))
+                st.caption(parts.SIGNED)
 
 
 def decide(run: RunRow, action: Action) -> None:

@@ -45,12 +45,16 @@ def multiple(lines: Sequence[Line], metric: str, window: Window, marks: Sequence
     """One metric of all backends; `window` in the viewer's zone."""
     plot = _Plot(axes.axis(metric, shown_values(lines, metric)), window)
     parts = [_grid(plot), _ends(lines, window), _marks(plot, marks, lines)]
-    parts += [_line(plot, line, metric) for line in lines if line.points]
+    parts += [_line(plot, line, metric) for line in sorted(lines, key=_muted_first) if line.points]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
         f'height="{HEIGHT}" font-family="{html.escape(FONT)}" font-size="11.5" '
         f'fill="{window.theme.muted}">{"".join(parts)}</svg>'
     )
+
+
+def _muted_first(line: Line) -> bool:
+    return not line.muted
 
 
 def _grid(plot: _Plot) -> str:
@@ -92,7 +96,8 @@ def _line(plot: _Plot, line: Line, metric: str) -> str:
     x, y = plot.x(times), plot.y([point.mean * axes.scale(metric) for point in line.points])
     corners = [f"{at} {height}" for at, height in zip(x.tolist(), y.tolist(), strict=True)]
     path = "".join(f"M{corners[piece.start]} L{' '.join(corners[piece])}" for piece in axes.segments(times))
-    seen = range(len(corners)) if len(corners) <= FEW else [len(corners) - 1]
+    few = len(corners) <= FEW
+    seen = [] if line.muted else range(len(corners)) if few else [len(corners) - 1]
     return (
         f'<path d="{path}" fill="none" stroke="{line.style.colour}" stroke-width="1.2" '
         f'stroke-linecap="round"{_dashed(line)}/>'

@@ -26,7 +26,8 @@ class Style(NamedTuple):
 
 
 class Theme(NamedTuple):
-    """What a figure needs to know of the page that it stands on. Opacities are of interval bands."""
+    """What a figure needs to know of the page that it stands on. `context`: of lines among which others are
+    highlighted. Opacities are of interval bands."""
 
     mode: Mode
     background: str
@@ -36,6 +37,7 @@ class Theme(NamedTuple):
     border: str
     mark: str
     floor: str
+    context: str
     passed: str
     failed: str
     problem: str
@@ -80,6 +82,7 @@ THEMES: dict[Mode, Theme] = {
         border="#D9DFE6",
         mark="#7C8794",
         floor="#8A95A1",
+        context="#C3CAD2",
         passed="#E9ECF0",
         failed="#6F7B89",
         problem="#6A45B5",
@@ -97,6 +100,7 @@ THEMES: dict[Mode, Theme] = {
         border="#303945",
         mark="#7C8794",
         floor="#7C8794",
+        context="#3F4955",
         passed="#232B35",
         failed="#A9B4C0",
         problem="#B59CF0",

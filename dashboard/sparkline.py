@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from dashboard.axes import segments
+from dashboard.curves import Level
 from dashboard.palette import Style, Theme
 
 WIDTH, HEIGHT, END = 216.0, 44.0, 8.0
@@ -42,8 +43,10 @@ class Frame(NamedTuple):
     mark: datetime | None = None
 
 
-def sparkline(dots: Sequence[Dot], style: Style, theme: Theme, frame: Frame) -> str:
-    """The dots within the frame, around their own middle."""
+def sparkline(
+    dots: Sequence[Dot], style: Style, theme: Theme, frame: Frame, levels: Sequence[Level] = ()
+) -> str:
+    """The dots within the frame, around their own middle, with the levels between changes."""
     if not dots:
         return _svg("", frame.width)
     place = _Place(
@@ -52,6 +55,7 @@ def sparkline(dots: Sequence[Dot], style: Style, theme: Theme, frame: Frame) -> 
     runs = [dots[piece] for piece in segments([dot.at for dot in dots])]
     bands = "".join(_band(run, place, style, theme) for run in runs)
     lines = "".join(_line(run, place, style) for run in runs)
+    lines += "".join(_level(level, place, style) for level in levels)
     mark = _mark(place.x(frame.mark), theme) if frame.mark else ""
     end = marker(place.x(dots[-1].at), place.y(dots[-1].mean), style)
     return _svg(bands + lines + mark + end, frame.width)
@@ -60,6 +64,12 @@ def sparkline(dots: Sequence[Dot], style: Style, theme: Theme, frame: Frame) -> 
 def _mark(x: float, theme: Theme) -> str:
     line = f'stroke="{theme.worse}" stroke-width="1.4" stroke-dasharray="2,2"'
     return f'<line x1="{x}" x2="{x}" y1="0" y2="{HEIGHT}" {line}/>'
+
+
+def _level(level: Level, place: _Place, style: Style) -> str:
+    y = place.y(level.mean)
+    ends = f'x1="{place.x(level.first)}" x2="{place.x(level.last)}" y1="{y}" y2="{y}"'
+    return f'<line {ends} stroke="{style.colour}" stroke-width="3"/>'
 
 
 class _Place(NamedTuple):

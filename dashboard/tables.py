@@ -10,23 +10,40 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from dashboard import data, parts, sparkline, verdicts
+from dashboard import axes, data, parts, sparkline, verdicts
+from dashboard.curves import Line
 from dashboard.palette import Style
 from store import queries, verdict_titles, verdict_words, words
 from store.metrics import METRICS
 from store.queries import CaseRow, RunRow, VerdictRow
 
 ALL_SUITES = "all suites"
+INTERVAL = (
+    "95 % interval: where the true value probably lies, seen so few cases. Wilson's for shares, a bootstrap "
+    "for means and medians; n is the number of cases."
+)
+TURNED = "Cases that the earlier nights had passed and this run lost, or the other way round."
+STATE = (
+    "What is said of a run; before anything can be: whole (every case was asked), running, or why it does "
+    "not count: invalid (too many errors), void (the adapter is broken), interrupted."
+)
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a cell begins with that a spreadsheet computes."""
 
 
-def download(label: str, file_name: str, frame: Callable[[], pd.DataFrame]) -> None:
-    """A table to take along. It is made when it is asked for."""
+def download(label: str, file_name: str, frame: Callable[[], pd.DataFrame], key: str | None = None) -> None:
+    """A table to take along. It is made when it is asked for. `key`: where a page has several alike."""
     st.download_button(
         label, data=lambda: csv(frame()), file_name=file_name, mime="text/csv", icon=":material/download:",
-        on_click="ignore", type="tertiary",
+        on_click="ignore", type="tertiary", key=key,
     )  # fmt: skip
+
+
+def beneath(note: str, file_name: str, frame: Callable[[], pd.DataFrame]) -> None:
+    """What stands beneath a chart: how to read it, and its numbers to take along."""
+    with st.container(horizontal=True, vertical_alignment="top", gap="small"):
+        st.caption(note, width="stretch")
+        download("CSV", file_name, frame)
 
 
 def csv(frame: pd.DataFrame) -> bytes:
@@ -48,6 +65,23 @@ def clicked(key: str) -> int | None:
     answer to a box before them alone."""
     cells = st.session_state[key].selection.cells
     return cells[0][0] if cells else None
+
+
+def lines_frame(lines: Sequence[Line], metric: str) -> pd.DataFrame:
+    """What a chart draws, a row a run and backend: shares in per cent."""
+    factor, unit = axes.scale(metric), words.unit(metric).strip()
+    return pd.DataFrame(
+        [
+            {
+                "metric": metric, "backend": line.name, "run": point.run_id,
+                "started_at": point.started_at.isoformat(timespec="seconds"), "value": point.mean * factor,
+                "low": None if point.low is None else point.low * factor,
+                "high": None if point.high is None else point.high * factor, "unit": unit, "n": point.n,
+            }
+            for line in lines
+            for point in line.points
+        ]
+    )  # fmt: skip
 
 
 # Runs -----------------------------------------------------------------------------------------------------
@@ -74,10 +108,10 @@ def _run(row: RunRow, style: Style, news: str | None, said: VerdictRow | None) -
         "interval": words.interval("pass", passed.low, passed.high) if passed else "",
         "n": passed.n if passed else None,
         "turned": verdict_titles.turned(said.content) if said else "",
-        "trigger": row.trigger,
-        "trials": words.count(row.trials, "trial"),
-        "note": row.reason or news or "",
+        "trigger": words.trigger(row.trigger),
+        "trials": row.trials,
         "took": words.duration((row.finished_at - row.started_at).total_seconds()) if row.finished_at else "",
+        "note": row.reason or news or "",
     }
 
 
@@ -99,13 +133,13 @@ def runs_columns(said: Mapping[int, VerdictRow]) -> dict[str, Any]:
         "suite": column.TextColumn("Suite", width=90),
         "state": state_column(said),
         "pass": column.NumberColumn("Pass %", format="%.1f", width=66),
-        "interval": column.TextColumn("95 % interval", width=90),
+        "interval": column.TextColumn("95 % interval", width=90, help=INTERVAL),
         "n": column.NumberColumn("n", width=50),
-        "turned": column.TextColumn("Against baseline", width=110),
-        "trigger": column.TextColumn("Started by", width=90),
-        "trials": column.TextColumn("Trials", width=60),
-        "note": column.TextColumn("New in environment, or why it does not count", width=250),
-        "took": column.TextColumn("Took", width=64),
+        "turned": column.TextColumn("Lost, gained", width=90, help=TURNED),
+        "trigger": column.TextColumn("Started by", width=122),
+        "trials": column.NumberColumn("Trials", width=50, help="How often each case was planted and asked."),
+        "took": column.TextColumn("Took", width=56),
+        "note": column.TextColumn("New in environment, or why it does not count", width=270),
     }
 
 
@@ -116,7 +150,7 @@ def state_column(said: Mapping[int, VerdictRow]) -> Any:
     told = {text: clear if colour == "gray" else colour for text, colour in sorted(found)}
     colours = {"whole": clear, "running": "blue", **dict.fromkeys(words.PROBLEMS, "violet"), **told}
     return st.column_config.MultiselectColumn(
-        "Verdict", options=list(colours), color=list(colours.values()), width=130
+        "Verdict", options=list(colours), color=list(colours.values()), width=130, help=STATE
     )
 
 
@@ -179,7 +213,7 @@ def metrics_columns(before: RunRow | None) -> dict[str, Any]:
     return {
         "metric": column.TextColumn("Metric", width=200),
         "now": column.TextColumn("Now", width=80),
-        "interval": column.TextColumn("95 % interval", width=100),
+        "interval": column.TextColumn("95 % interval", width=100, help=INTERVAL),
         "n": column.NumberColumn("n", width=50),
         "before": before and column.TextColumn(f"Run {before.id}", width=80),
         "difference": before and column.TextColumn("Difference", width=100),

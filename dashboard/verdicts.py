@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from dashboard.parts import Colour
-from store import verdict_titles, words
+from dashboard.parts import Colour, plain
+from store import verdict_titles, verdict_words, words
 from store.verdict_words import Kind
 
 
@@ -29,12 +29,18 @@ LOOKS: dict[Kind, Look] = {
     "provisional": Look("blue", ":material/hourglass_empty:", "…"),
     "unchanged": Look("gray", "", ""),
 }
+QUIET = (None, "unchanged", "provisional")
 
 
 def kind(content: Mapping[str, Any] | None) -> Kind | None:
     """None where nothing was said, or there was nothing to compare with."""
     found = verdict_titles.badge(content) if content else None
     return found and found.kind
+
+
+def word(content: Mapping[str, Any] | None) -> str:
+    found = verdict_titles.badge(content) if content else None
+    return found.text if found else words.NO_BASELINE
 
 
 def show(content: Mapping[str, Any] | None) -> None:
@@ -47,6 +53,22 @@ def show(content: Mapping[str, Any] | None) -> None:
     else:
         look = LOOKS[found.kind]
         st.badge(found.text, icon=look.icon, color=look.colour, width="content")
+
+
+def numbers(content: Mapping[str, Any], key: str) -> None:
+    """A button that shows what a verdict rests on: read only once it is pressed, since pages have dozens."""
+    with st.popover("Numbers", type="tertiary", key=key, on_change="rerun") as shown:
+        if shown.open:
+            st.markdown(plain(verdict_words.evidence(content)))
+            rows = [
+                {"": one.what, "What it rests on": plain(one.value)} for one in verdict_words.numbers(content)
+            ]
+            st.table(rows, border="horizontal", hide_index=True)
+
+
+def is_news(content: Mapping[str, Any] | None) -> bool:
+    """Whether it says more than that nothing is known to have changed."""
+    return kind(content) not in QUIET
 
 
 def cell(content: Mapping[str, Any] | None) -> tuple[str, Colour] | None:

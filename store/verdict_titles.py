@@ -15,7 +15,7 @@ from store.verdict_words import Badge, Kind
 class Series(NamedTuple):
     """A suite on a backend. `status` is that of the newest closed run, None before there is one, `verdict`
     the kind of what is said of it, None where nothing can be said yet. A floor is a backend that no one
-    should be proud to beat."""
+    should be proud to beat; a `silent` one is overdue, so that nobody knows how it is now."""
 
     suite: str
     backend: str
@@ -23,6 +23,7 @@ class Series(NamedTuple):
     running: bool = False
     floor: bool = False
     verdict: Kind | None = None
+    silent: bool = False
 
     @property
     def name(self) -> str:
@@ -39,13 +40,14 @@ class _Clause(NamedTuple):
 
 
 def _of(*kinds: Kind) -> Callable[[Series], bool]:
-    return lambda row: not row.is_broken and row.verdict in kinds
+    return lambda row: not (row.is_broken or row.silent) and row.verdict in kinds
 
 
 _CLAUSES = (
     _Clause("got worse", _of("worse", "leak")),
     _Clause("may have got worse", _of("suspected")),
     _Clause("could not be measured", lambda row: row.is_broken),
+    _Clause("brought no new data", lambda row: row.silent and not row.is_broken),
     _Clause("may have changed", _of("unknown")),
     _Clause("got better", _of("better")),
 )
@@ -122,14 +124,15 @@ def badge(content: Mapping[str, Any]) -> Badge | None:
 
 
 def run_phrase(content: Mapping[str, Any]) -> str:
-    """What follows "27 of 29 cases passed": "worse, 3 lost against 10 nights"."""
+    """What follows "27 of 29 cases passed": "worse, 3 lost compared with 10 earlier nights"."""
     found = badge(content)
     if found is None:
         return f"{words.NO_BASELINE.lower()}, so no verdict"
     told = turned(content) if found.kind not in ("unchanged", "provisional") else ""
     said = "no change seen so far" if found.kind == "provisional" else found.text.lower()
     said += ", shared cause" if verdict_words.is_shared(content) else ""
-    return f"{', '.join(filter(None, [said, told]))} against {words.count(content['nights'], 'night')}"
+    nights = words.count(content["nights"], "earlier night")
+    return f"{', '.join(filter(None, [said, told]))} compared with {nights}"
 
 
 def trend_news(backend: str, content: Mapping[str, Any] | None, broken: int) -> str | None:

@@ -68,7 +68,8 @@ def _turned(content: Content) -> str:
     n = len(content[names])
     if not n:
         way = "down" if worse else "up"
-        return f"No case turned for sure, but many went {way} a little{_p(content, worse)}."
+        odds = f" ({found})" if (found := _odds(content, worse)) else ""
+        return f"No case turned for sure, but many went {way} a little{odds}."
     nights, cases = words.count(content["nights"], "night"), words.count(content["cases"], "case")
     tried = _tried(sum(look["trials"] for look in content["looks"]))
     said = f"{n} of {cases} that had {before} in {nights} {now} {tried}"
@@ -81,10 +82,34 @@ def _tried(trials: int) -> str:
     return "once" if trials == 1 else f"in at least {math.ceil(0.75 * trials)} of {trials} trials"
 
 
-def _p(content: Content, worse: bool) -> str:
+def _odds(content: Content, worse: bool) -> str:
+    """What chance says of the last look; "" where it was not asked."""
     side = "p_worse" if worse else "p_better"
     found = [look[side] for look in content["looks"] if look[side] is not None]
-    return f" (p = {found[-1]:.3g})" if found else ""
+    return chance(found[-1]) if found else ""
+
+
+def chance(p: float) -> str:
+    """A p-value as who knows no statistics reads it: "by chance alone at most once in 2,000 times"."""
+    if p >= 0.01:
+        return f"by chance alone {words.count(round(p * 100), 'time')} in 100"
+    times = 1 / max(p, 1e-6)
+    step: int = 10 ** math.floor(math.log10(times))
+    return f"by chance alone at most once in {math.floor(times / step) * step:,} times"
+
+
+def how_sure(content: Content) -> str:
+    """ "Asked three times, 7 trials in all; the last look comes by chance alone at most once in 2,000 times.":
+    how sure a change is; "" where none is told, and of a slow leak, which no look is asked about."""
+    turned = content["verdict"] in ("worse", "better") or content["stage"] == "suspicion"
+    if not turned or content["stage"] == "leak" or not content["looks"]:
+        return ""
+    worse = content["verdict"] == "worse" or len(content["lost"]) >= len(content["gained"])
+    looks, trials = len(content["looks"]), sum(look["trials"] for look in content["looks"])
+    asked = "Asked once" if looks == 1 else f"Asked {words.spelled(looks)} times"
+    odds = _odds(content, worse)
+    told = f"; what the last one found comes {odds}" if odds else ""
+    return f"{asked}, {words.count(trials, 'trial')} in all{told}."
 
 
 def _leaked(leak: Content) -> str:
@@ -142,6 +167,43 @@ def beats_dense(content: Content, tag: str = "") -> str:
     return str(content["beats_dense"].get(tag, ""))
 
 
+class Figure(NamedTuple):
+    """One of the numbers behind a verdict."""
+
+    what: str
+    value: str
+
+
+def numbers(content: Content) -> list[Figure]:
+    """All that a verdict rests on, in the order in which one asks for it."""
+    found = content["difference"]
+    method = f"{found['method']}, 95 %" if found and found["low"] is not None else ""
+    lost = words.listed(content["lost"]), words.listed(content["gained"])
+    told = [
+        Figure("difference", how_much(content)),
+        Figure("interval by", method),
+        *(Figure(f"look {one['number']}, run {one['run_id']}", _look(one)) for one in content["looks"]),
+        *(Figure(name, cases) for name, cases in zip(("lost", "gained"), lost, strict=True)),
+        Figure("blind spot", blind_spot(content)),
+        Figure("held against", held_against(content)),
+    ]
+    return [one for one in told if one.value]
+
+
+def _look(one: Content) -> str:
+    """ "3 trials, p = 0.0005 of worse, 0.9995 of better", by the change test."""
+    odds = [f"{one[side]:.4g} of {side[2:]}" for side in ("p_worse", "p_better") if one[side] is not None]
+    return f"{words.count(one['trials'], 'trial')}{', p = ' if odds else ''}{', '.join(odds)}"
+
+
+def short(content: Content) -> str:
+    """ "Worse, −10.5 points": a verdict as it stands beside a line."""
+    found = content["difference"]
+    quiet = badge(content).kind in ("unchanged", "provisional", "unknown") or not found
+    apart = "" if quiet else words.difference("pass", found["old"], found["new"])
+    return ", ".join(filter(None, [badge(content).text, apart]))
+
+
 def release(name: str) -> str:
     """ "mem0ai 2.0.0", of `mem0ai==2.0.0`."""
     return name.replace("==", " ")
@@ -175,7 +237,8 @@ def _shared(found: Content) -> str:
 
 def _backend(found: Content) -> str:
     fell = " The control fell too, by less." if found["fell"] else ""
-    return f"The backend itself: {_tally(found)} against its control {release(found['release'])}.{fell}"
+    beside = f"against its control {release(found['release'])}, a frozen release asked in the same hours"
+    return f"The backend itself: {_tally(found)} {beside}.{fell}"
 
 
 def _open(found: Content) -> str:
@@ -191,9 +254,9 @@ def _as_good(found: Content) -> str:
 
 
 def _tally(found: Content) -> str:
-    """ "24 cases lost and 3 gained in 6 nights (p = 0.0001)"."""
+    """ "24 cases lost and 3 gained in 6 nights (by chance alone at most once in 10,000 times)"."""
     lost, nights = words.count(found["lost"], "case"), words.count(found["nights"], "night")
-    odds = f" (p = {found['p']:.2g})" if found["lost"] + found["gained"] else ""
+    odds = f" ({chance(found['p'])})" if found["lost"] + found["gained"] else ""
     return f"{lost} lost and {found['gained']} gained in {nights}{odds}"
 
 

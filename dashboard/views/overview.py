@@ -2,25 +2,45 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
+import pandas as pd
 import streamlit as st
 
-from dashboard import channels, data, incidents, parts, sparkline, verdicts
-from dashboard.palette import Style
+from dashboard import (
+    axes,
+    channels,
+    configuration,
+    data,
+    incidents,
+    levels,
+    parts,
+    sparkline,
+    tables,
+    verdicts,
+)
+from dashboard.curves import Line
 from dashboard.parts import plain
 from dashboard.sparkline import Dot, Frame
-from store import queries, verdict_titles, words
+from store import queries, verdict_titles, verdict_words, words
 from store.alert_life import TOLD_STATES
 from store.queries import OverviewRow, RunRow, SuiteRow, VerdictRow
+from store.sections import ConfirmSection, time_of
 from store.verdict_titles import Series
 
 MOST_ALERTS = 3
+MOST_CARDS, FEWEST_CARDS = 10, 5
+"""Of a suite. Of more backends those with news have a card at once, filled up to a row; the rest are a click
+away."""
 PAGE_WIDTH, GAP, PADDING = 1300, 16, 32
 """Px on a screen of usual width: a card's chart is drawn as wide as its card, so that its lines are not
 stretched."""
+
+FAILING = ("invalid", "void")
+"""States in which it was the instrument that failed."""
 
 COMMANDS = (
     ("See what is configured and what is missing", "memtrend doctor"),
@@ -78,7 +98,16 @@ def _series(row: OverviewRow, running: Sequence[RunRow], said: Mapping[int, Verd
     going = any((run.suite, run.backend) == (row.suite, row.backend) for run in running)
     floor = row.backend not in parts.contenders()
     verdict = verdicts.kind(_content(row, said))
-    return Series(row.suite, row.backend, row.latest and row.latest.status, going, floor, verdict)
+    silent = not going and _is_silent(row)
+    return Series(row.suite, row.backend, row.latest and row.latest.status, going, floor, verdict, silent)
+
+
+def _is_silent(row: OverviewRow) -> bool:
+    """Whether its next run is overdue, so that what was said of it is no news of today."""
+    newest = row.latest.started_at if row.latest else None
+    if newest is None:
+        return False
+    return axes.is_silent(sorted({*(point.started_at for point in row.points), newest}), parts.now())
 
 
 def _content(row: OverviewRow | None, said: Mapping[int, VerdictRow]) -> dict[str, Any] | None:
@@ -133,11 +162,23 @@ def _notice(suites: Sequence[SuiteRow]) -> None:
     if all(suite.origin == "starter" for suite in suites):
         st.markdown(
             ":small[:material/science: All numbers here come from synthetic starter suites: they compare "
-            "backends, they do not speak for your users. `memtrend init` writes a first suite of your own.]"
+            "backends, they do not speak for your users. `memtrend suite draft` makes a case of "
+            "your own of a conversation, `memtrend init` a file to put it in.]"
         )
 
 
 # Cards ----------------------------------------------------------------------------------------------------
+
+
+class Shared(NamedTuple):
+    """What the cards of a suite share: what runs, what is said by run, and when it is asked again, by
+    backend."""
+
+    suite: str
+    frame: Frame
+    running: Sequence[RunRow]
+    said: Mapping[int, VerdictRow]
+    asks: Mapping[str, datetime]
 
 
 def _suite(
@@ -146,18 +187,74 @@ def _suite(
     running: Sequence[RunRow],
     said: Mapping[int, VerdictRow],
 ) -> None:
-    dots = {row.backend: [Dot(p.started_at, p.mean, p.low, p.high) for p in row.points] for row in rows}
     names = parts.contenders()
-    frame = _frame([dot for name in names for dot in dots.get(name, [])], len(names))
-    st.markdown(f"**{plain(suite.name)}** :small[:gray[{_line(suite, rows, frame)}]]")
     by_backend = {row.backend: row for row in rows}
-    with st.grid(_columns(len(names)), min_column_width=205, gap="small"):
+    dots = [dot for name in names if name in by_backend for dot in _dots(by_backend[name])]
+    shared = Shared(suite.name, _frame(dots, len(names)), running, said, _asks(suite.name))
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(
+            f"**{plain(suite.name)}** :small[:gray[{_line(suite, rows, shared.frame)}]]", width="stretch"
+        )
+        tables.download("CSV", f"{suite.name}.csv", lambda: _csv(rows), key=f"csv-{suite.name}")
+    first = _first(names, by_backend, said)
+    _cards(first, by_backend, shared)
+    if rest := [name for name in names if name not in first]:
+        more = st.expander(_more(rest, by_backend, said), key=f"more-{suite.name}", on_change="rerun")
+        if more.open:
+            with more:
+                _cards(rest, by_backend, shared)
+
+
+def _cards(names: Sequence[str], by_backend: Mapping[str, OverviewRow], shared: Shared) -> None:
+    with st.grid(_columns(len(parts.contenders())), min_column_width=205, gap="small"):
         for name in names:
             with st.container(border=True, gap="xsmall", height="stretch"):
-                style = parts.styles()[name]
-                image = sparkline.sparkline(dots.get(name, []), style, parts.theme(), frame)
-                row = by_backend.get(name)
-                _card(suite.name, name, style, row, image, running, _content(row, said))
+                _card(name, by_backend.get(name), shared)
+
+
+def _first(
+    names: Sequence[str], by_backend: Mapping[str, OverviewRow], said: Mapping[int, VerdictRow]
+) -> list[str]:
+    """Whose cards are seen at once, each in its place."""
+    if len(names) <= MOST_CARDS:
+        return list(names)
+    loud = [name for name in names if name in by_backend and _is_loud(by_backend[name], said)]
+    quiet = [name for name in names if name not in loud]
+    shown = [*loud, *quiet[: max(FEWEST_CARDS - len(loud), 0)]]
+    return [name for name in names if name in shown]
+
+
+def _is_loud(row: OverviewRow, said: Mapping[int, VerdictRow]) -> bool:
+    broken = row.latest is not None and row.latest.status in words.PROBLEMS
+    return broken or _is_silent(row) or verdicts.is_news(_content(row, said))
+
+
+def _more(names: Sequence[str], by_backend: Mapping[str, OverviewRow], said: Mapping[int, VerdictRow]) -> str:
+    """ "15 more: 12 no change seen, 3 no run yet"."""
+    states = Counter(
+        verdicts.word(_content(by_backend[name], said)) if name in by_backend else "No run yet"
+        for name in names
+    )
+    told = ", ".join(f"{n} {state.lower()}" for state, n in states.most_common())
+    return f"{len(names)} more: {told}"
+
+
+def _dots(row: OverviewRow) -> list[Dot]:
+    return [Dot(point.started_at, point.mean, point.low, point.high) for point in row.points]
+
+
+def _csv(rows: Sequence[OverviewRow]) -> pd.DataFrame:
+    """What the charts draw, floors among it."""
+    styles = parts.styles()
+    return tables.lines_frame([Line(row.backend, styles[row.backend], row.points) for row in rows], "pass")
+
+
+def _asks(suite: str) -> dict[str, datetime]:
+    """By backend: when what is suspected of it is looked at again."""
+    sections = configuration.settings().suites
+    after = time_of((sections[suite].confirm if suite in sections else ConfirmSection()).after)
+    owed = data.ask(queries.owed_looks)
+    return {look.backend: look.ended_at + after for look in owed if look.suite == suite}
 
 
 def _columns(backends: int) -> int:
@@ -189,40 +286,55 @@ def _line(suite: SuiteRow, rows: Sequence[OverviewRow], frame: Frame) -> str:
     return " · ".join(filter(None, facts)) + height
 
 
-def _card(
-    suite: str,
-    name: str,
-    style: Style,
-    row: OverviewRow | None,
-    image: str,
-    running: Sequence[RunRow],
-    content: Mapping[str, Any] | None,
-) -> None:
-    going = next((run for run in running if (run.suite, run.backend) == (suite, name)), None)
+def _card(name: str, row: OverviewRow | None, shared: Shared) -> None:
+    going = next((run for run in shared.running if (run.suite, run.backend) == (shared.suite, name)), None)
+    content, style = _content(row, shared.said), parts.styles()[name]
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         st.markdown(parts.name(style, name), width="content")
         _card_state(row, going, content)
     latest, whole = (row.latest, row.last_whole) if row else (None, None)
     _card_value(latest, whole)
-    if whole:
-        st.image(image, width="stretch", alt=_alt(suite, name, row))
+    if row and whole:
+        steps = levels.found(row.points, "pass") if verdicts.is_news(content) else []
+        image = sparkline.sparkline(_dots(row), style, parts.theme(), shared.frame, steps)
+        st.image(image, width="stretch", alt=_alt(shared.suite, name, row))
     if content:
-        _card_verdict(name, content)
+        _card_verdict(name, content, shared)
     with st.container(horizontal=True, vertical_alignment="center", gap="xxsmall"):
         _card_foot(latest, whole, going)
-        parts.onward("trends", "Trend", suite=suite, backends=name)
+        if content:
+            verdicts.numbers(content, f"numbers-{shared.suite}-{name}")
+        parts.onward("trends", "Trend", suite=shared.suite, backends=name)
 
 
-def _card_verdict(name: str, content: Mapping[str, Any]) -> None:
-    """How it stands beside the plain vector store, and what the suite could not have seen."""
+def _card_verdict(name: str, content: Mapping[str, Any], shared: Shared) -> None:
+    """What changed, in a sentence; how it stands beside the plain vector store, and what the suite could not
+    have seen."""
     reference = any(one.name == name and one.type == "dense" for one in data.ask(queries.backends))
     with st.container(gap=None):
+        if verdicts.is_news(content):
+            st.markdown(f":small[{plain(verdict_words.evidence(content))}]")
+        if verdicts.kind(content) == "suspected" and name in shared.asks:
+            _card_note(f"asking again {_at(shared.asks[name])}")
         for note in verdict_titles.card_notes(content, reference=reference):
             _card_note(note)
 
 
+def _at(when: datetime) -> str:
+    """ "at 05:00", with the day when it is another; "now" once it is time."""
+    if when <= parts.now():
+        return "now"
+    same = when.astimezone(parts.zone()).date() == parts.now().date()
+    return f"at {when.astimezone(parts.zone()):%H:%M}" if same else f"on {parts.moment(when)}"
+
+
 def _card_state(row: OverviewRow | None, going: RunRow | None, content: Mapping[str, Any] | None) -> None:
-    if row and row.latest and row.latest.status == "whole":
+    if row and row.latest and row.latest.status in FAILING:
+        st.badge("Collector failing", icon=":material/sensors_off:", color="violet", width="content")
+    elif row and row.latest and _is_silent(row) and not going:
+        since = f"No data since {parts.day(row.latest.started_at)}"
+        st.badge(since, icon=":material/event_busy:", color="violet", width="content")
+    elif row and row.latest and row.latest.status == "whole":
         verdicts.show(content)
     elif row and row.latest:
         parts.state(row.latest.status)

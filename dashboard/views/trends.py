@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from dashboard import charts, data, levels, multiples, navigation, parts, rings
+from dashboard import charts, data, highlights, levels, listed, navigation, panels, parts, rings, tables
 from dashboard.charts import Extras
 from dashboard.curves import Alert, Line
-from dashboard.figures import Tick, Window, safe
+from dashboard.figures import Tick, Window, bare, safe
+from dashboard.panels import Around
 from dashboard.parts import plain
 from dashboard.strips import Cell, Row
 from store import queries, verdict_titles, verdict_words, words
-from store.metrics import METRICS
 from store.queries import ControlRow, EnvironmentChange, LostCase, TrendPoint
 
 RANGES = {"30 d": 30, "90 d": 90, "365 d": 365}
@@ -43,6 +43,7 @@ class Filters(NamedTuple):
     days: int
     view: str
     backends: list[str]
+    highlight: list[str]
 
 
 def page() -> None:
@@ -64,9 +65,11 @@ def page() -> None:
     with heading:
         _title(chosen, points, broken)
     if points:
+        said = _said(points)
         with place.container():
-            _main(chosen, measured[chosen.metric], broken, window)
-        _others(chosen, measured, window)
+            bright = _main(chosen, measured[chosen.metric], broken, window, said)
+        around = Around(chosen.suite, window, _marks(window.start), said, bright)
+        _others(chosen, measured, around)
     else:
         with place.container():
             _no_points(chosen)
@@ -100,10 +103,21 @@ def _filters(suites: Sequence[str]) -> Filters:
             "View", [TOGETHER, EACH], default=TOGETHER, key="view", required=True, **quiet
         )
         st.space("stretch")
-        names = parts.contenders()
-        backends = st.pills("Backends", names, default=names, key="backends", selection_mode="multi", **quiet)
-    shown = backends or names
-    return Filters(suite, metric, "" if tag == ALL_TAGS else tag, RANGES[days], view, shown)
+        backends, highlight = _backends(parts.contenders(), quiet)
+    return Filters(suite, metric, "" if tag == ALL_TAGS else tag, RANGES[days], view, backends, highlight)
+
+
+def _backends(names: Sequence[str], quiet: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """Which are shown, and, where they are too many to tell apart, which of them stand out."""
+    pills: dict[str, Any] = {"default": names, "key": "backends", "selection_mode": "multi", **quiet}
+    if len(names) <= highlights.MOST:
+        return st.pills("Backends", names, **pills) or list(names), []
+    with st.popover(f"{len(names)} backends"):
+        shown = st.pills("Backends", names, **pills) or list(names)
+    return shown, st.multiselect(
+        "Highlight", names, key="highlight", max_selections=highlights.MOST, width=330,
+        placeholder="Highlight: those with news", **quiet,
+    )  # fmt: skip
 
 
 def _window(days: int) -> Window:
@@ -111,13 +125,6 @@ def _window(days: int) -> Window:
     zone = parts.zone()
     end = parts.now().replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
     return Window(end - timedelta(days=days), end, zone, parts.theme())
-
-
-def _fitted(window: Window, points: Sequence[TrendPoint]) -> Window:
-    """A record younger than the range fills the chart: from a little before its first run to the last."""
-    first, last = points[0].started_at, points[-1].started_at
-    margin = max((last - first) * 0.012, timedelta(minutes=1))
-    return window._replace(start=max(window.start, first - margin), end=last + margin)
 
 
 def _shown(suite: str) -> list[str]:
@@ -157,10 +164,16 @@ def _told(
     They are of the whole suite, so of a tag nothing is known but the count."""
     if chosen.metric != "pass" or chosen.tag:
         return dict(counts), []
-    said = data.ask(queries.verdicts, [point.run_id for point in newest.values()])
-    content = {name: said[point.run_id].content for name, point in newest.items() if point.run_id in said}
+    content = _said(list(newest.values()))
     news = {name: verdict_titles.trend_news(name, content.get(name), counts.get(name, 0)) for name in newest}
     return {name: n for name, n in counts.items() if news.get(name) == ""}, [*filter(None, news.values())]
+
+
+def _said(points: Sequence[TrendPoint]) -> dict[str, dict[str, Any]]:
+    """By backend: the evidence of its newest run, of all metrics of the whole suite."""
+    newest = {point.backend: point.run_id for point in points}
+    found = data.ask(queries.verdicts, list(newest.values()))
+    return {name: found[run_id].content for name, run_id in newest.items() if run_id in found}
 
 
 def _no_points(chosen: Filters) -> None:
@@ -171,21 +184,25 @@ def _no_points(chosen: Filters) -> None:
 # Main chart -----------------------------------------------------------------------------------------------
 
 
-def _main(chosen: Filters, measured: Sequence[TrendPoint], broken: Sequence[Row], window: Window) -> None:
+def _main(
+    chosen: Filters,
+    measured: Sequence[TrendPoint],
+    broken: Sequence[Row],
+    window: Window,
+    said: Mapping[str, dict[str, Any]],
+) -> set[str]:
+    """Draws it; gives the backends that stand out."""
     points = _of(measured, chosen.backends)
-    marks = _marks(window.start)
-    fitted = _fitted(window, points)
-    counts = Counter(row.backend for row in broken)
-    alerts = _rings(chosen, points)
-    bold = {name for name, _ in counts.most_common(MOST_BOLD)} | alerts.keys()
-    lines = [
-        line._replace(levels=levels.found(line.points, chosen.metric), alerts=alerts.get(line.name, ()))
-        for line in _lines(points, chosen.backends, bold)
-    ]
-    lines += _controls(chosen, measured)
+    ends = [points[0].started_at, points[-1].started_at]
+    marks, changes, fitted = _marks(window.start), _changes(chosen, window), charts.fitted(window, ends)
+    told = said if chosen.metric == rings.METRIC and not chosen.tag else {}
+    lines = _drawn_lines(chosen, measured, broken, told)
+    bright = highlights.names(lines, chosen.highlight)
+    drawn = highlights.highlighted(lines, bright, window.theme)
     if chosen.view == TOGETHER:
-        extras = Extras(marks, _changes(chosen, window), _drawn(broken), counts, _floors(chosen))
-        figure = charts.trend(lines, chosen.metric, fitted, extras)
+        counts = Counter(row.backend for row in broken)
+        extras = Extras(marks, changes, _drawn(broken), counts, _floors(chosen))
+        figure = charts.trend(drawn, chosen.metric, fitted, extras)
     else:
         figure = charts.each(lines, chosen.metric, fitted, marks)
     _first_day(chosen, points)
@@ -193,7 +210,31 @@ def _main(chosen: Filters, measured: Sequence[TrendPoint], broken: Sequence[Row]
         figure, key="trend", on_select=_opened, selection_mode="points", theme=None, config=charts.CONFIG,
         alt=charts.alt(f"{words.label(chosen.metric)} of {chosen.suite}", lines, chosen.metric),
     )  # fmt: skip
-    st.caption(_legend(chosen, broken, lines))
+    name = f"{chosen.suite}-{chosen.metric}.csv"
+    tables.beneath(_legend(chosen, broken, lines), name, lambda: tables.lines_frame(lines, chosen.metric))
+    listed.news(drawn, told)
+    dated = [*marks, *(change._replace(text=bare(change.text)) for change in changes)]
+    listed.everything(lines, chosen.metric, told, _drawn(broken), dated)
+    return bright
+
+
+def _drawn_lines(
+    chosen: Filters, measured: Sequence[TrendPoint], broken: Sequence[Row], said: Mapping[str, dict[str, Any]]
+) -> list[Line]:
+    """With what is known of each, and of the frozen releases that ran beside them."""
+    points = _of(measured, chosen.backends)
+    alerts = _rings(chosen, points)
+    counts = Counter(row.backend for row in broken)
+    bold = {name for name, _ in counts.most_common(MOST_BOLD)} | alerts.keys()
+    own = [
+        line._replace(
+            levels=levels.found(line.points, chosen.metric),
+            alerts=alerts.get(line.name, ()),
+            note=verdict_words.short(said[line.name]) if line.name in said else "",
+        )
+        for line in _lines(points, chosen.backends, bold)
+    ]
+    return [*own, *_controls(chosen, measured)]
 
 
 def _first_day(chosen: Filters, points: Sequence[TrendPoint]) -> None:
@@ -364,61 +405,31 @@ def _shaded(broken: bool, banded: bool, bounded: bool) -> str:
 # Other metrics --------------------------------------------------------------------------------------------
 
 
-def _others(chosen: Filters, measured: Mapping[str, Sequence[TrendPoint]], window: Window) -> None:
+def _others(chosen: Filters, measured: Mapping[str, Sequence[TrendPoint]], around: Around) -> None:
     names = [name for name in _shown(chosen.suite) if name != chosen.metric]
     if not names:
         return
-    st.subheader("Other metrics", anchor=False)
-    _panels(chosen, {name: measured[name] for name in names[:PANELS]}, window)
+    first = _series(chosen, {name: measured[name] for name in names[:PANELS]}, around)
+    with parts.heading("Other metrics"):
+        tables.download("CSV", f"{chosen.suite}-metrics.csv", lambda: panels.frame(first))
+    panels.grid(first, around)
     if len(names) > PANELS:
         more = st.expander(f"{len(names) - PANELS} more metrics", on_change="rerun", key="more")
         if more.open:
             with more:
-                _panels(chosen, _measured(chosen, names[PANELS:], window), window)
+                panels.grid(_series(chosen, _measured(chosen, names[PANELS:], around.window), around), around)
 
 
-def _panels(chosen: Filters, measured: Mapping[str, Sequence[TrendPoint]], window: Window) -> None:
-    marks = _marks(window.start)
-    with st.grid(3, min_column_width=300, gap="small"):
-        for name, every in measured.items():
-            with st.container(border=True, gap="xsmall"):
-                if points := _of(every, chosen.backends):
-                    _panel(chosen, name, points, window, marks)
-                else:
-                    st.markdown(f"**{plain(words.label(name))}** :small[:gray[no run here has it]]")
-
-
-def _panel(
-    chosen: Filters, name: str, points: Sequence[TrendPoint], window: Window, marks: Sequence[Tick]
-) -> None:
-    lines = _lines(points, chosen.backends, set())
-    newest = [words.Standing(line.name, line.points[-1].mean) for line in lines]
-    facts = ", ".join(filter(None, [_unit(name), _ns(lines), words.direction(name)]))
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.button(
-            f"**{plain(words.label(name))}**", key=f"large-{name}", type="tertiary", on_click=_choose,
-            args=(name,), help=f"{METRICS[name].meaning} Click to draw it large.",
-        )  # fmt: skip
-        st.markdown(f":small[:gray[{facts}]]")
-    st.markdown(f":small[{plain(words.spread(name, newest))}]")
-    drawn = multiples.multiple(lines, name, _fitted(window, points), marks)
-    st.image(drawn, width="stretch", alt=charts.alt(f"{words.label(name)} of {chosen.suite}", lines, name))
-
-
-def _choose(metric: str) -> None:
-    st.session_state.metric = metric
-
-
-def _ns(lines: Sequence[Line]) -> str:
-    """What the newest points rest on: a metric may apply to more cases on one backend than on another."""
-    found = [line.points[-1].n for line in lines]
-    low, high = min(found), max(found)
-    return f"n {low}" if low == high else f"n {low} to {high}"
-
-
-def _unit(name: str) -> str:
-    unit = METRICS[name].unit
-    return "" if unit in ("share", "count") else unit
+def _series(
+    chosen: Filters, measured: Mapping[str, Sequence[TrendPoint]], around: Around
+) -> dict[str, list[Line]]:
+    """By metric, the lines of the backends chosen."""
+    of = {
+        name: _lines(_of(every, chosen.backends), chosen.backends, set()) for name, every in measured.items()
+    }
+    return {
+        name: highlights.highlighted(lines, around.bright, around.window.theme) for name, lines in of.items()
+    }
 
 
 page()
