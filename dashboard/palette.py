@@ -25,6 +25,13 @@ class Style(NamedTuple):
     glyph: str
 
 
+class Pair(NamedTuple):
+    """Of the two sides of a comparison."""
+
+    a: Style
+    b: Style
+
+
 class Theme(NamedTuple):
     """What a figure needs to know of the page that it stands on. `context`: of lines among which others are
     highlighted. Opacities are of interval bands."""
@@ -43,6 +50,7 @@ class Theme(NamedTuple):
     problem: str
     worse: str
     suspected: str
+    better: str
     band: float
     series: tuple[str, ...]
 
@@ -88,6 +96,7 @@ THEMES: dict[Mode, Theme] = {
         problem="#6A45B5",
         worse="#C0271D",
         suspected="#B85C00",
+        better="#1F7A45",
         band=0.10,
         series=_LIGHT_SERIES,
     ),
@@ -106,6 +115,7 @@ THEMES: dict[Mode, Theme] = {
         problem="#B59CF0",
         worse="#FF7A6E",
         suspected="#F0A04B",
+        better="#5CC98A",
         band=0.15,
         series=_DARK_SERIES,
     ),
@@ -150,3 +160,9 @@ def _grey(backend: Known, theme: Theme) -> Style:
 def _style(place: int, theme: Theme) -> Style:
     turn, index = divmod(place, len(_SHAPES))
     return Style(theme.series[index], *_SHAPES[(index + _STEP * turn) % len(_SHAPES)])
+
+
+def pair(theme: Theme) -> Pair:
+    """For sides that have no two styles of their own: releases of one backend, a report that stands alone."""
+    a, b = (Style(theme.series[place], *_SHAPES[place]) for place in (0, 2))
+    return Pair(a._replace(dash="solid"), b._replace(dash="solid"))
