@@ -137,8 +137,8 @@ def sure(c: Comparison) -> str:
         return f"Not one of {words.count(c.cases, 'case')} turned for sure, in either direction."
     fails = "fails" if len(lost) == 1 else "fail"
     return (
-        f"Of {words.count(c.cases, 'case')}, {len(lost)} that {c.a.name} passes at least 3 of 4 times {fails} "
-        f"on {c.b.name} at least 3 of 4 times; {len(gained)} the other way round."
+        f"Of {words.count(c.cases, 'case')}, {len(lost)} that {c.a.name} passes at least 3 of 4 times "
+        f"{fails} on {c.b.name} at least 3 of 4 times; {len(gained)} the other way round."
     )
 
 
