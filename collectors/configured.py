@@ -124,7 +124,10 @@ def suite_config(settings: Settings, name: str) -> SuiteConfig:
     if name not in settings.suites:
         return SHIPPED[name]
     section = settings.suites[name]
-    return SuiteConfig(name, section.path, section.kind, tuple(section.only), tuple(section.without))
+    return SuiteConfig(
+        name, section.path, section.kind, tuple(section.only), tuple(section.without),
+        licence=section.licence, citation=section.citation,
+    )  # fmt: skip
 
 
 def suite_owner(settings: Settings, name: str) -> str:

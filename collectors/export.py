@@ -17,7 +17,7 @@ from store.database import Database
 WHOLE = ("run", "trial", "attempts", "returned_n")
 TEXT = (
     "run_status", "suite", "suite_version", "backend", "case", "case_hash", "tags", "status",
-    "failure",
+    "failure", "licence", "citation",
 )  # fmt: skip
 """Columns of whole numbers and of texts; all others are numbers."""
 GROUP = 50_000

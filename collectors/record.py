@@ -30,7 +30,10 @@ from store.records import CaseOutcome, CaseRecord, ScenarioOutcome, SuiteRecord
 
 def suite_record(suite: Suite, owner: str = "default") -> SuiteRecord:
     cases = tuple(case_record(probe) for probe in suite.probes)
-    return SuiteRecord(suite.name, suite.kind, suite.origin, suite.version, suite.plants, cases, owner)
+    return SuiteRecord(
+        suite.name, suite.kind, suite.origin, suite.version, suite.plants, cases, owner, suite.licence,
+        suite.citation,
+    )  # fmt: skip
 
 
 def case_record(probe: Probe) -> CaseRecord:

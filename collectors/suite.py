@@ -216,13 +216,16 @@ class Scenario:
 @dataclass(frozen=True, slots=True)
 class Suite:
     """`version` is a hash of the cases: two suites of one version ask the same questions.
-    `origin` is "own" for a team's cases, "starter" for those we ship, "published" for a benchmark."""
+    `origin` is "own" for a team's cases, "starter" for those we ship, "published" for a benchmark; `licence`
+    and `citation` travel with its results."""
 
     name: str
     kind: str
     scenarios: tuple[Scenario, ...]
     origin: str = "own"
     path: str = ""
+    licence: str = ""
+    citation: str = ""
 
     @property
     def version(self) -> str:
@@ -257,17 +260,29 @@ class SuiteConfig:
     only: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     origin: str = "own"
+    licence: str = ""
+    citation: str = ""
 
 
 SHIPPED_DIR = Path(__file__).parent / "suites"
 
+
+def _ours(
+    name: str, folder: str, *, only: tuple[str, ...] = (), without: tuple[str, ...] = ()
+) -> SuiteConfig:
+    return SuiteConfig(
+        name, SHIPPED_DIR / folder, only=only, without=without, origin="starter", licence="MIT",
+        citation="the starter suites of memtrend",
+    )  # fmt: skip
+
+
 SHIPPED = {
     suite.name: suite
     for suite in (
-        SuiteConfig("golden", SHIPPED_DIR / "golden", without=("holdout",), origin="starter"),
-        SuiteConfig("smoke", SHIPPED_DIR / "golden", only=("smoke",), origin="starter"),
-        SuiteConfig("holdout", SHIPPED_DIR / "golden", only=("holdout",), origin="starter"),
-        SuiteConfig("contract", SHIPPED_DIR / "contract", origin="starter"),
+        _ours("golden", "golden", without=("holdout",)),
+        _ours("smoke", "golden", only=("smoke",)),
+        _ours("holdout", "golden", only=("holdout",)),
+        _ours("contract", "contract"),
     )
 }
 
@@ -285,7 +300,8 @@ def load(config: SuiteConfig) -> Suite:
         raise SuiteError(f"suite {config.name}: unknown kind {config.kind!r}; known: {known}")
     module, _, function = READERS[config.kind].partition(":")
     scenarios = getattr(import_module(module), function)(config)
-    suite = Suite(config.name, config.kind, scenarios, config.origin, str(config.path))
+    told = (config.origin, str(config.path), config.licence, config.citation)
+    suite = Suite(config.name, config.kind, scenarios, *told)
     _refuse_empty_or_doubled(suite)
     _refuse_changes_of_standing(suite)
     return suite

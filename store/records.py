@@ -30,7 +30,8 @@ class CaseRecord:
 
 @dataclass(frozen=True, slots=True)
 class SuiteRecord:
-    """A suite as it stands now. `plants` counts the memories it plants."""
+    """A suite as it stands now. `plants` counts the memories it plants; `licence` (an SPDX identifier, or in
+    words) and `citation` travel with its results, "" where there is none to name."""
 
     name: str
     kind: str
@@ -39,6 +40,8 @@ class SuiteRecord:
     plants: int
     cases: tuple[CaseRecord, ...]
     owner: str = "default"
+    licence: str = ""
+    citation: str = ""
 
 
 class FindingRecord(NamedTuple):

@@ -135,13 +135,15 @@ class ConfirmSection(Section):
 
 class SuiteSection(Section):
     """A suite of the team's. `only` and `without` select cases by tag; `bars`: metric -> what a gate asks for
-    at least, or at most where lower is better."""
+    at least, or at most where lower is better. `licence` and `citation` are printed with its results."""
 
     path: Path
     kind: str = "golden"
     only: list[str] = Field(default_factory=list)
     without: list[str] = Field(default_factory=list)
     owner: str = "default"
+    licence: str = ""
+    citation: str = ""
     bars: dict[str, float] = Field(default_factory=dict)
     confirm: ConfirmSection = Field(default_factory=ConfirmSection)
 

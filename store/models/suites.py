@@ -13,7 +13,8 @@ from store.models.base import WITHOUT_ROWID, Base
 
 
 class Suite(Base, table=True):
-    """`version` is the one in force, which is not the newest one when a suite is set back."""
+    """`version` is the one in force, which is not the newest one when a suite is set back. `licence` and
+    `citation` travel with its results, "" where there is none to name."""
 
     id: int | None = Field(default=None, primary_key=True)
     name: str = Field(unique=True)
@@ -22,6 +23,8 @@ class Suite(Base, table=True):
     version: str
     project: str
     owner: str
+    licence: str = Field(sa_column_kwargs={"server_default": ""})
+    citation: str = Field(sa_column_kwargs={"server_default": ""})
 
 
 class SuiteVersion(Base, table=True):

@@ -18,6 +18,7 @@ from store.metrics import METRIC_NAMES, METRICS
 from store.queries.common import suite_id
 from store.queries.runs import RunFilter, RunRow, runs
 from store.queries.series import SeriesRun, recent_runs
+from store.queries.suites import suites
 
 if TYPE_CHECKING:
     from store import rollups
@@ -403,7 +404,7 @@ def stored_answers(db: Database, run_id: int) -> list[StoredAnswer]:
 SCORED = tuple(metric.name for metric in METRICS.values() if metric.source == "hits")
 EXPORTED = (
     "run", "run_status", "suite", "suite_version", "backend", "started_at", "case", "case_hash", "trial",
-    "tags", "status", "failure", "latency_ms", "attempts", "returned_n", *SCORED,
+    "tags", "status", "failure", "latency_ms", "attempts", "returned_n", *SCORED, "licence", "citation",
 )  # fmt: skip
 """The keys of an exported row."""
 
@@ -411,12 +412,13 @@ EXPORTED = (
 def export_cases(db: Database, **chosen: Unpack[RunFilter]) -> Iterator[dict[str, Any]]:
     """One flat row a result of the runs chosen, without texts, newest run first, with the keys `EXPORTED`.
     `tags` are joined by `;`, metrics are None where they do not apply. One run is in memory at a time."""
+    credits = {row.name: {"licence": row.licence, "citation": row.citation} for row in suites(db)}
     for run in runs(db, limit=None, **chosen):
         with db.read() as connection:
             results = _results(connection, run.id)
             scores = _scores(connection, run.id)
         for row in results:
-            yield _exported(run, row, scores.get(row.id, {}))
+            yield _exported(run, row, scores.get(row.id, {})) | credits[run.suite]
 
 
 def _exported(run: RunRow, row: _Result, scores: Mapping[str, float]) -> dict[str, Any]:

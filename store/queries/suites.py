@@ -29,6 +29,8 @@ class SuiteRow(NamedTuple):
     since: datetime
     versions: int
     owner: str
+    licence: str = ""
+    citation: str = ""
 
 
 class SuiteVersion(NamedTuple):
@@ -87,6 +89,7 @@ def suites(db: Database) -> list[SuiteRow]:
         sa.select(
             m.suite.c.name, m.suite.c.kind, m.suite.c.origin, m.suite.c.version, m.suite_version.c.cases,
             m.suite_version.c.plants, m.suite_version.c.created_at, count, m.suite.c.owner,
+            m.suite.c.licence, m.suite.c.citation,
         )
         .join(m.suite_version, _in_force())
         .order_by(m.suite.c.id)

@@ -43,7 +43,8 @@ def _known_suite(connection: Connection, name: str) -> int | None:
 
 
 def _suite_id(connection: Connection, record: SuiteRecord) -> int:
-    values = {"kind": record.kind, "origin": record.origin, "version": record.version, "owner": record.owner}
+    told = ("kind", "origin", "version", "owner", "licence", "citation")
+    values = {name: getattr(record, name) for name in told}
     return upsert_named(connection, m.suite, record.name, values)
 
 

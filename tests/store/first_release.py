@@ -198,4 +198,32 @@ def _later() -> dict[str, dict[str, list[dict[str, Any]]]]:
             "removal": [{"run_id": 1, "what": "details", "after": "90d", "at": _day(3)}],
             "spent": [{"day": "2026-01-03", "run_id": 3, "money": 0.5}],
         },
+        "0009": _alerts(),
     }
+
+
+def _alerts() -> dict[str, list[dict[str, Any]]]:
+    """One alert that is over, with all that became of it."""
+    series = {"kind": "regression", "suite": "golden", "backend": "mem0", "subject": "", "drill": False}
+    alert = {"id": 1, "kind": "regression", "state": "resolved", "severity": "high", "suite_id": 1}
+    when = {"opened_at": _day(3), "closed_at": _day(3)}
+    told = {"told_at": _day(3), "acknowledged_by": "ann", "muted_until": None, "judged": "real"}
+    kept = {"cause": "{}", "context": "{}", "suspects": "[]", "cases": '["keys"]', "tags": "[]"}
+    runs = {"backend_id": 1, "first_bad_run_id": 3, "last_good_run_id": 2}
+    signal = {"id": 1, "alert_id": 1, "standing": "clear", "depth": 1.0, "told": 1.0, "good": 2, "run_id": 3}
+    step = {"id": 1, "alert_id": 1, "at": _day(3), "action": "resolved", "author": "ann", "reason": "so"}
+    sent = {"kind": "opened", "urgent": False, "payload": "{}", "state": "sent", "attempts": 1, "due": 0.0}
+    ended = {"claimed_by": None, "claimed_until": None, "sent_at": 0.0, "status": 200, "error": None}
+    proof = {"id": 1, "suite": "smoke", "backend": "hybrid", "fault": "amnesia", "channel": "team"}
+    seconds = {"detected_s": 1.0, "confirmed_s": 2.0, "delivered_s": 3.0, "alert_id": None, "error": None}
+    return {
+        "alert": [alert | when | told | kept | runs | {"drill": False, **_PROJECT}],
+        "alert_signal": [{"first_run_id": 3, "content": '{"cases":["keys"]}', **signal, **series, **when}],
+        "alert_step": [{"run_id": 3, "routed": True, **step}],
+        "delivery": [
+            {"id": 1, "key": "k", "channel": "team", "alert_id": 1, "step_id": 1, "queued_at": _day(3)}
+            | sent | ended
+        ],
+        "channel_state": [{"name": "team", "disabled_at": _day(3), "reason": "gone", "address": "a"}],
+        "proof": [{"started_at": _day(3), "finished_at": _day(3), **proof, **seconds}],
+    }  # fmt: skip
