@@ -8,25 +8,20 @@ release that runs beside the backend, its control, takes turns with it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import replace
-from typing import NamedTuple
+from contextlib import suppress
 
 from collectors.arm import Arm
-from collectors.budget import overrun, refuse_beyond
-from collectors.calls import Instance, Stopped
-from collectors.lease import BackendLease, StopBeside
-from collectors.plans import Progress, RunOutcome, RunPlan, beside, look_at, release
+from collectors.budget import refuse_beyond
+from collectors.calls import Stopped
+from collectors.lease import StopBeside
+from collectors.plans import RunOutcome, RunPlan, beside, look_at, release
+from collectors.rounds import Job, Report, Rounds, arms
 from collectors.scenario import Played
-from collectors.suite import Scenario
-from collectors.turns import played, turns
 from store import logs, queries, writes
 from store.database import Database
 from store.errors import StoreError
 from store.records import ClosedStatus
 
-Report = Callable[[Progress], None]
 LOG = logs.get("runner")
 
 
@@ -44,39 +39,13 @@ def run(
     and `NeverWithinBudget` when no day's would be, `StoreError` when the record refuses."""
     plans, stop = [plan, *beside(plan)], stop or threading.Event()
     stops = [stop, *(StopBeside(stop) for _ in plans[1:])]
-    with ExitStack() as held:
-        leases = [
-            held.enter_context(BackendLease(db, one.backend.name, its_stop))
-            for one, its_stop in zip(plans, stops, strict=True)
-        ]
-        arms = [
-            Arm(_expecting(db, one), db, lease, Instance(one.backend))
-            for one, lease in zip(plans, leases, strict=True)
-        ]
-        for arm in arms:
-            held.callback(arm.close)
-        with logs.bound(suite=plan.suite.name, backend=plan.backend.name):
-            return _Run(arms, on_progress).run(resume)
+    with arms(plans, db, stops) as found, logs.bound(suite=plan.suite.name, backend=plan.backend.name):
+        return _Run(found, on_progress).run(resume)
 
 
-def _expecting(db: Database, plan: RunPlan) -> RunPlan:
-    expected = queries.expected_counts(db, plan.suite.name, plan.backend.name)
-    return replace(plan, suite=plan.suite.expecting(expected))
-
-
-class _Job(NamedTuple):
-    arm: Arm
-    trial: int
-    scenario: Scenario
-
-
-class _Run:
+class _Run(Rounds):
     """The backend's arm, and that of its control where it has one. A control that is broken, has too many
     errors, is cancelled or loses its lease ends no more than itself."""
-
-    def __init__(self, arms: Sequence[Arm], on_progress: Report) -> None:
-        self.own, self.arms, self.on_progress = arms[0], list(arms), on_progress
-        self._overrun: str | None = None
 
     def run(self, resume: int | None) -> RunOutcome:
         refuse_beyond(self.own.db, [arm.plan for arm in self.arms], resume)
@@ -95,7 +64,7 @@ class _Run:
             if control.broken:
                 self._leave(control, "void", control.broken)
         try:
-            self._play_all()
+            self.play_all()
         except Stopped:
             return self._interrupted()
         for control in self.arms[1:]:  # first: what it says is part of the backend's verdict
@@ -142,40 +111,26 @@ class _Run:
 
     # The loop
 
-    def _play_all(self) -> None:
-        finished = {arm.run_id: queries.finished_scenarios(arm.db, arm.run_id) for arm in self.arms}
-        self._report()
-        jobs = [job for job in self._jobs() if (job.scenario.id, job.trial) not in finished[job.arm.run_id]]
-        together = [job for job in jobs if not job.scenario.reopens]
-        alone = [job for job in jobs if job.scenario.reopens]
-        for part, workers in ((together, self._workers()), (alone, 1)):
-            for job, answers in played(part, self._play, workers):
-                self._save(job, answers)
-                self._report()
-
-    def _play(self, job: _Job) -> Played | None:
+    def play(self, job: Job) -> Played | None:
         """None of a control that was stopped alone."""
         try:
-            return job.arm.play(job.trial, job.scenario)
+            return super().play(job)
         except Stopped:
             if self.own.lease.stop.is_set():
                 raise
             return None
 
-    def _save(self, job: _Job, answers: Played | None) -> None:
+    def save(self, job: Job, answers: Played | None) -> None:
         if job.arm not in self.arms:  # it was left, and this was under way
             return
         if answers is None:
             return self._leave(job.arm, "interrupted", job.arm.lease.reason)
         try:
-            job.arm.save(job.trial, job.scenario, answers)
+            super().save(job, answers)
         except writes.LeaseLost:
             if job.arm is self.own:
                 raise
             self._leave(job.arm, "interrupted", job.arm.lease.reason)
-        if why := overrun(self.own.db, self.own.plan, [arm.run_id for arm in self.arms]):
-            self._overrun = self.own.lease.reason = why
-            self.own.lease.stop.set()
 
     def _leave(self, control: Arm, status: ClosedStatus, reason: str | None) -> None:
         """The control ends, and it alone. One that another process has taken over cannot be written to."""
@@ -184,21 +139,6 @@ class _Run:
         with suppress(writes.LeaseLost):
             control.end(status, reason)
 
-    def _jobs(self) -> list[_Job]:
-        suite, trials = self.own.plan.suite, self.own.plan.trials
-        return [
-            _Job(arm, trial, arm.plan.suite.scenarios[place])
-            for arm, trial, place in turns(self.arms, trials, len(suite.scenarios))
-        ]
-
-    def _workers(self) -> int:
-        return self.own.plan.limits.concurrency if all(arm.concurrent for arm in self.arms) else 1
-
-    def _report(self) -> None:
-        plan, arms = self.own.plan, self.arms
-        counts = (sum(getattr(arm, name) for arm in arms) for name in ("done", "total", "errors"))
-        self.on_progress(Progress(self.own.run_id, plan.suite.name, plan.backend.name, *counts))
-
     # The end
 
     def _interrupted(self) -> RunOutcome:
@@ -206,7 +146,7 @@ class _Run:
         for control in self.arms[1:]:
             self._leave(control, "interrupted", reason)
         outcome = self.own.end("interrupted", reason)
-        return outcome._replace(waits=reason == self._overrun)  # and not cancelled since
+        return outcome._replace(waits=reason == self.overrun)  # and not cancelled since
 
     def _conclude(self, arm: Arm) -> RunOutcome:
         """With the look at it that is taken at once."""
