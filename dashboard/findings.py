@@ -183,9 +183,7 @@ def difference(content: Mapping[str, Any]) -> None:
         st.markdown(f"**No answer**: {plain(content['reason'] or 'nothing could be compared')}.")
         return
     interval = words.interval("pass", found["low"], found["high"])
-    bounds = (
-        f"95 % interval {interval} · n {found['n']}" if interval else f"no interval: {found['reason']}"
-    )
+    bounds = f"95 % interval {interval} · n {found['n']}" if interval else f"no interval: {found['reason']}"
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         apart = words.difference("pass", found["old"], found["new"])
         st.metric("Difference", apart, label_visibility="collapsed", width="content")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -31,6 +31,7 @@ Colour = Literal["red", "orange", "green", "blue", "violet", "gray"]
 FIRST_RUN = ("Run the shipped starter suites against the built-in backends", "memtrend run")
 PROBLEM_ICONS = {"error": ":material/error:", "warning": ":material/warning:"}
 ALL_BACKENDS = "all backends"
+SIGNED = "Kept with the date, signed `local`: these pages ask nobody for a name, so say yours in the reason."
 RECENT = timedelta(days=1)
 SHOWN_PROBLEMS = 5
 
@@ -136,6 +137,11 @@ def name(style: Style, backend: str) -> str:
     return f"{glyph(style)} **{plain(backend)}**"
 
 
+def key(styles_: Mapping[str, Style]) -> None:
+    """Which marker is whose, above a chart on a narrow screen."""
+    st.markdown("   ".join(name(style, backend) for backend, style in styles_.items()))
+
+
 def glyph(style: Style) -> str:
     return f':color[{style.glyph}]{{foreground="{style.colour}"}}'
 
@@ -155,17 +161,22 @@ def nothing_yet(title_: str, text: str, commands: Sequence[tuple[str, str]]) -> 
     """An empty page says what to type."""
     title(title_, None)
     st.markdown(text)
+    steps(commands)
+
+
+def steps(commands: Sequence[tuple[str, str]]) -> None:
+    """What to type, one box each."""
     for number, (what, command) in enumerate(commands, start=1):
         with st.container(border=True, width=720):
             st.markdown(f"**{number}** · {what}")
             st.code(command, language="bash")
 
 
-def card(label: str, value: str, *notes: str) -> None:
+def card(label: str, value: str, *notes: str, meaning: str = "") -> None:
     """A figure with what it rests on, a line a note. Long values do not fit: intervals belong into the
-    notes."""
+    notes. `meaning`: of the label, for who has not met it."""
     with st.container(border=True, gap=None, height="stretch"):
-        st.metric(plain(label), value)
+        st.metric(plain(label), value, help=plain(meaning) or None)
         for note in filter(None, notes):
             st.markdown(f":small[:gray[{plain(note)}]]")
 

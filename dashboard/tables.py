@@ -41,8 +41,9 @@ def download(label: str, file_name: str, frame: Callable[[], pd.DataFrame], key:
 
 def beneath(note: str, file_name: str, frame: Callable[[], pd.DataFrame]) -> None:
     """What stands beneath a chart: how to read it, and its numbers to take along."""
-    with st.container(horizontal=True, vertical_alignment="top", gap="small"):
-        st.caption(note, width="stretch")
+    told, taken = st.columns([14, 1], gap="small")
+    told.caption(note)
+    with taken:
         download("CSV", file_name, frame)
 
 

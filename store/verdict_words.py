@@ -99,8 +99,8 @@ def chance(p: float) -> str:
 
 
 def how_sure(content: Content) -> str:
-    """ "Asked three times, 7 trials in all; the last look comes by chance alone at most once in 2,000 times.":
-    how sure a change is; "" where none is told, and of a slow leak, which no look is asked about."""
+    """ "Asked three times, 7 trials in all; what the last one found comes by chance alone ...": how sure a
+    change is; "" where none is told, and of a slow leak, which no look is asked about."""
     turned = content["verdict"] in ("worse", "better") or content["stage"] == "suspicion"
     if not turned or content["stage"] == "leak" or not content["looks"]:
         return ""

@@ -176,7 +176,15 @@ def status(value: str) -> str:
     return {"whole": NO_BASELINE, "running": "Running", **PROBLEMS}.get(value, value)
 
 
-_PARTS = {"": "whole suite", "@confirm": "look", "@calibration": "calibration"}
+def trigger(value: str) -> str:
+    """What started a run: "second look at 931" of one that asked once more, "command line", else its name."""
+    kind, _, about = value.rpartition(":")
+    if about.isdecimal() and kind.partition(":")[0] == "confirm":
+        return f"second look at {about}"
+    return "command line" if value == "cli" else value
+
+
+_PARTS = {"": "whole suite", "@confirm": "second look", "@calibration": "calibration"}
 
 
 def part(subset: str) -> str:
@@ -235,21 +243,19 @@ def _broken(counts: Sequence[tuple[str, int]]) -> str:
     return "; ".join([first, *(f"{backend} fails {n}" for backend, n in others)])
 
 
-def runs_title(recent: Mapping[str, int], running: int, newest: str | None) -> str:
-    """`recent` counts the closed runs of the last 24 hours by state; `newest` is the date of the newest
-    run."""
+def runs_title(recent: Mapping[str, int], running: int, newest: str | None, worse: int = 0) -> str:
+    """`recent` counts the closed runs of the last 24 hours by state, `worse` those of them whose verdict is
+    that; `newest` is the date of the newest run."""
     if newest is None and not running:
         return "No run yet"
     closed, whole = sum(recent.values()), recent.get("whole", 0)
     under_way = f"{spelled(running)} {'is' if running == 1 else 'are'} running" if running else ""
     if closed:
-        were = f"All {closed} runs" if whole == closed > 1 else f"{whole} of {count(closed, 'run')}"
-        return "; ".join(filter(None, [f"{were} of the last 24 hours {_verb(closed)} whole", under_way]))
+        counted = f"All {closed} runs" if whole == closed > 1 else f"{whole} of {count(closed, 'run')}"
+        said = f"{counted} of the last 24 hours {'counts' if whole == 1 else 'count'}"
+        found = f"{spelled(worse)} found something worse" if worse else ""
+        return "; ".join(filter(None, [said, found, under_way]))
     return under_way.capitalize() if under_way else f"No run in the last 24 hours; the newest is of {newest}"
-
-
-def _verb(n: int) -> str:
-    return "was" if n == 1 else "were"
 
 
 def problems_title(n: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,9 @@ import streamlit as st
 from dashboard import data, findings, incidents, navigation, parts, tables
 from dashboard.parts import plain
 from store import queries, verdict_titles, words
-from store.queries import CaseRow, RunRow, VerdictRow
+from store.alert_life import TOLD_STATES
+from store.metrics import METRICS
+from store.queries import AlertRow, CaseRow, RunRow, VerdictRow
 
 LOST, CHANGED, FAILED = "lost", "changed", "failed"
 ERRORS, SKIPPED, ALL = "errors", "not applicable", "all"
@@ -36,7 +39,7 @@ def page() -> None:
     if said:
         findings.cards(run, said)
     _beside(run)
-    for alert in data.ask(queries.alerts, run_id=run.id):
+    for alert in _alerts(run, said):
         incidents.link(alert)
     _removed(run)
     if run.metrics:
@@ -49,6 +52,16 @@ def page() -> None:
         _environment(run, before)
         _tags(run, before)
         _journal(run)
+
+
+def _alerts(run: RunRow, said: VerdictRow | None) -> list[AlertRow]:
+    """Those that name the run; of one that is worse also those of its series that stand, whose first bad run
+    may be weeks back."""
+    own = data.ask(queries.alerts, run_id=run.id)
+    if said is None or said.content["verdict"] != "worse":
+        return own
+    standing = data.ask(queries.alerts, states=TOLD_STATES, suite=run.suite, backend=run.backend)
+    return list({row.id: row for row in [*own, *standing]}.values())
 
 
 def _unknown() -> None:
@@ -75,7 +88,7 @@ def _facts(run: RunRow) -> None:
         parts.name(parts.styles()[run.backend], run.backend),
         f"{plain(run.suite)} {plain(run.suite_version[:8])}",
         f"{parts.moment(run.started_at)}{ended}",
-        plain(run.trigger),
+        plain(words.trigger(run.trigger)),
         plain(words.part(run.subset)),
         words.count(run.trials, "trial"),
         *(f"{plain(str(key))} {plain(str(value))}" for key, value in run.meta.items()),
@@ -83,6 +96,7 @@ def _facts(run: RunRow) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         st.page_link("views/runs.py", label="Runs", icon=":material/arrow_back:")
         st.markdown(f":small[:gray[{' · '.join(facts)}]]", width="content")
+        parts.onward("trends", "Trend", suite=run.suite, backends=run.backend)
 
 
 def _finding(
@@ -138,6 +152,9 @@ def _problem(run: RunRow) -> None:
         st.markdown(plain(words.run_reason(run.status, run.reason)))
         if run.status == "interrupted":
             st.code("memtrend run --resume", language="bash", width=420)
+        else:
+            st.markdown("Is the backend as its adapter expects it? This asks it a little, and says:")
+            st.code(f"memtrend doctor {shlex.quote(run.backend)}", language="bash", width=420)
 
 
 def _cards(run: RunRow, before: RunRow | None) -> None:
@@ -152,8 +169,9 @@ def _cards(run: RunRow, before: RunRow | None) -> None:
                 else ""
             )
             parts.card(
-                words.label(name).capitalize(), words.amount(name, now.mean), f"{bounds} · n {now.n}", change
-            )
+                words.label(name).capitalize(), words.amount(name, now.mean), f"{bounds} · n {now.n}", change,
+                meaning=METRICS[name].meaning,
+            )  # fmt: skip
         asked = f"{run.trials} × {words.count(run.cases_total // run.trials, 'case')}"
         parts.card("Took", _took(run), asked, words.count(run.errors, "error") if run.errors else "no error")
 
@@ -168,16 +186,19 @@ def _took(run: RunRow) -> str:
 def _metrics(run: RunRow, before: RunRow | None) -> None:
     if not run.metrics:
         return
-    st.subheader("Metrics", anchor=False)
     frame = tables.metrics_frame(run, before)
+    with parts.heading("Metrics"):
+        tables.download("CSV", f"run-{run.id}-metrics.csv", lambda: frame)
     st.dataframe(
         frame, key="metrics", hide_index=True, height="content", placeholder="–",
         column_config=tables.metrics_columns(before),
     )  # fmt: skip
-    st.caption(
-        "Intervals: Wilson for shares, bootstrap for means and medians. Differences are plain numbers: "
-        "only a verdict says better or worse."
-    )
+    st.caption("Differences are plain numbers: only a verdict says better or worse.", help=tables.INTERVAL)
+    with st.expander("What these mean"):
+        st.markdown("\n".join(
+            f"- **{plain(words.label(name))}**: {plain(METRICS[name].meaning)}"
+            for name in METRICS if name in run.metrics
+        ))  # fmt: skip
 
 
 def _cases(
@@ -276,7 +297,6 @@ def _tags(run: RunRow, before: RunRow | None) -> None:
     rows = [row for row in data.ask(queries.run_tags, run.id) if row.metric == "pass"]
     if not rows:
         return
-    st.subheader("By tag", anchor=False)
     old = (
         {row.tag: row.mean for row in data.ask(queries.run_tags, before.id) if row.metric == "pass"}
         if before
@@ -292,9 +312,11 @@ def _tags(run: RunRow, before: RunRow | None) -> None:
         }
         for row in sorted(rows, key=lambda row: (-row.n, row.tag))
     ]
-    column = st.column_config
+    column, frame = st.column_config, pd.DataFrame(table)
+    with parts.heading("By tag"):
+        tables.download("CSV", f"run-{run.id}-tags.csv", lambda: frame)
     st.dataframe(
-        pd.DataFrame(table), key="tags", hide_index=True, height="content", placeholder="–",
+        frame, key="tags", hide_index=True, height="content", placeholder="–",
         column_config={
             "tag": "Tag", "n": column.NumberColumn("n", width=50),
             "now": column.NumberColumn("Pass %", format="%.1f", width=70),

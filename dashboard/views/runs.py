@@ -20,6 +20,11 @@ PAGE = 20
 ANY = "any state"
 STATES = ("whole", "running", *words.PROBLEMS)
 OPEN_REQUESTS = ("queued", "claimed")
+COMMANDS = (
+    parts.FIRST_RUN,
+    ("Or write a configuration and three cases of your own to begin with", "memtrend init"),
+    ("Or see a full record before connecting anything", "memtrend demo"),
+)
 KEPT_REQUESTS = timedelta(minutes=10)
 
 
@@ -27,7 +32,7 @@ def page() -> None:
     heading = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
     live = bool(data.now(queries.progress) or _open_requests())
     st.fragment(_live, run_every=1.5 if live else 5)(live)
-    chosen = _filters()
+    chosen = _filters() if data.ask(queries.count_runs) else RunFilter()
     total = data.ask(queries.count_runs, **chosen)
     with heading:  # above all: the tools of the table appear where its last filter ends
         _title()
@@ -48,7 +53,9 @@ def _title() -> None:
     newest = next(iter(recent or data.ask(queries.runs, limit=1)), None)
     closed = Counter(run.status for run in recent if run.status != "running")
     running = len(data.now(queries.progress))
-    finding = words.runs_title(closed, running, newest and parts.day(newest.started_at))
+    said = data.ask(queries.verdicts, [run.id for run in recent])
+    worse = sum(row.content["verdict"] == "worse" for row in said.values())
+    finding = words.runs_title(closed, running, newest and parts.day(newest.started_at), worse)
     parts.title(finding, parts.newest(recent) or (newest and newest.started_at))
 
 
@@ -56,8 +63,8 @@ def _empty(chosen: RunFilter) -> None:
     if any(chosen.values()):
         st.markdown("No run fits these filters.")
         return
-    st.markdown("The first run appears here while it goes on:")
-    st.code(parts.FIRST_RUN[1], language="bash", width=720)
+    st.markdown("The first run appears here while it goes on. In a terminal:")
+    parts.steps(COMMANDS)
 
 
 # Running and asked for ------------------------------------------------------------------------------------

@@ -236,10 +236,8 @@ def test_runs_are_counted_and_paged(open_page: Open, seeded: Seeded) -> None:
     recent = queries.runs(database, since=datetime.now(UTC) - timedelta(hours=20), limit=None)
     database.close()
     looks = [row for row in recent if row.subset]
-    assert (
-        title(at)
-        == f"{13 + len(looks)} of {14 + len(looks)} runs of the last 24 hours were whole; one is running"
-    )
+    counted = f"{13 + len(looks)} of {14 + len(looks)} runs of the last 24 hours count"
+    assert title(at) == f"{counted}; three found something worse; one is running"
     assert len(at.dataframe[0].value) == 20
     assert f"1 to 20 of {total}" in text(at)
 

@@ -98,7 +98,7 @@ def test_a_run_that_is_worse_answers_two_questions(open_page: Open, seeded: Seed
     run = run_of(seeded, "mem0")
     at = open_page("run", seeded.url, run=str(run.id))
     shown = text(at)
-    assert "cases passed: worse, 3 lost against 10 nights" in shown
+    assert "cases passed: worse, 3 lost compared with 10 earlier nights" in shown
     assert "3 of 29 cases that had passed in 10 nights failed in at least 6 of 7 trials." in shown
     assert "How much worse for questions like these?" in shown
     assert "points" in next(metric.value for metric in at.metric if metric.label == "Difference")
@@ -120,7 +120,7 @@ def test_the_suspects_are_of_the_first_bad_night(open_page: Open, seeded: Seeded
 def test_a_quiet_run_says_what_it_could_not_have_seen(open_page: Open, seeded: Seeded) -> None:
     """No change is grey, and comes with its blind spot; nothing is suspected."""
     shown = text(open_page("run", seeded.url, run=str(run_of(seeded, "hybrid").id)))
-    assert "no change seen against 10 nights" in shown
+    assert "no change seen compared with 10 earlier nights" in shown
     assert "could have gone unseen" in shown
     assert "likeliest cause" not in shown
 

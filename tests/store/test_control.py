@@ -138,12 +138,13 @@ def test_why_it_could_not_be_read_is_one_short_line():
 
 
 TOLD_BACKEND = (
-    "The backend itself: 12 cases lost and 0 gained in 1 night (p = 0.0015) against its control thing 1.0. "
+    "The backend itself: 12 cases lost and 0 gained in 1 night (by chance alone at most once in 600 "
+    "times) against its control thing 1.0, a frozen release asked in the same hours. "
     "The control fell too, by less. 2 pairs with an error left out."
 )
 TOLD_OPEN = (
     "Cause not known yet: the control thing 1.0 did not fall; 2 cases lost and 0 gained in 1 night "
-    "(p = 0.67) against it."
+    "(by chance alone 67 times in 100) against it."
 )
 EVEN = "0 cases lost and 0 gained in 1 night against it."
 SAME_FELL = "the control thing 1.0 fell in the same hours."

@@ -112,15 +112,15 @@ def content(**told: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("told", "expected"),
     [
-        ({}, "no change seen against 10 nights"),
-        ({"provisional": True, "nights": 1}, "no change seen so far against 1 night"),
+        ({}, "no change seen compared with 10 earlier nights"),
+        ({"provisional": True, "nights": 1}, "no change seen so far compared with 1 earlier night"),
         (
             {"verdict": "worse", "stage": "confirmed", "lost": ["a", "b"], "gained": ["c"]},
-            "worse, 2 lost and 1 gained against 10 nights",
+            "worse, 2 lost and 1 gained compared with 10 earlier nights",
         ),
-        ({"verdict": "worse", "stage": "leak"}, "slow leak against 10 nights"),
+        ({"verdict": "worse", "stage": "leak"}, "slow leak compared with 10 earlier nights"),
         ({"verdict": "cannot_tell", "baseline": []}, "no baseline yet, so no verdict"),
-        ({"verdict": "cannot_tell"}, "cannot tell against 10 nights"),
+        ({"verdict": "cannot_tell"}, "cannot tell compared with 10 earlier nights"),
     ],
 )
 def test_a_run_says_what_it_was_held_against(told: dict[str, Any], expected: str) -> None:

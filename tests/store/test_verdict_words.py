@@ -123,6 +123,28 @@ def test_what_moved_in_words():
 
 
 def test_many_cases_a_little_worse():
-    """Where no case is lost for sure, the sentence says so and gives the p-value of the last look."""
+    """Where no case is lost for sure, the sentence says so and how often chance alone does as much."""
     found = {**after(1), "lost": [], "gained": []}
-    assert told.evidence(found) == "No case turned for sure, but many went down a little (p = 0.0005)."
+    odds = "by chance alone at most once in 2,000 times"
+    assert told.evidence(found) == f"No case turned for sure, but many went down a little ({odds})."
+
+
+@pytest.mark.parametrize(
+    ("p", "said"),
+    [
+        (3e-15, "at most once in 1,000,000 times"), (0.0, "at most once in 1,000,000 times"),
+        (0.0005, "at most once in 2,000 times"), (0.0015, "at most once in 600 times"),
+        (0.0123, "1 time in 100"), (0.67, "67 times in 100"), (1.0, "100 times in 100"),
+    ],
+)  # fmt: skip
+def test_a_p_value_without_statistics(p: float, said: str) -> None:
+    """What chance alone does is told as times out of many, never surer than the p-value is."""
+    assert told.chance(p) == f"by chance alone {said}"
+
+
+def test_how_sure_a_change_is() -> None:
+    """Looks, trials and what chance says of the last look are one sentence; at rest there is none."""
+    found = after(2)
+    last = "what the last one found comes by chance alone at most once in 2,000 times."
+    assert told.how_sure(found) == f"Asked three times, 7 trials in all; {last}"
+    assert told.how_sure({**found, "verdict": "unchanged", "stage": ""}) == ""

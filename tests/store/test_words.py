@@ -178,13 +178,13 @@ def test_trends_tell_other_news_beside_what_broke() -> None:
         ({}, 0, None, "No run yet"),
         ({}, 1, None, "One is running"),
         ({}, 0, "12 Nov", "No run in the last 24 hours; the newest is of 12 Nov"),
-        ({"whole": 15}, 0, "30 Nov", "All 15 runs of the last 24 hours were whole"),
-        ({"whole": 1}, 0, "30 Nov", "1 of 1 run of the last 24 hours was whole"),
+        ({"whole": 15}, 0, "30 Nov", "All 15 runs of the last 24 hours count"),
+        ({"whole": 1}, 0, "30 Nov", "1 of 1 run of the last 24 hours counts"),
         (
             {"whole": 14, "void": 1},
             2,
             "30 Nov",
-            "14 of 15 runs of the last 24 hours were whole; two are running",
+            "14 of 15 runs of the last 24 hours count; two are running",
         ),
     ],
 )
@@ -193,6 +193,26 @@ def test_runs_count_the_last_day(
 ) -> None:
     """The title counts the runs of the last day and those that go on."""
     assert words.runs_title(recent, running, newest) == expected
+
+
+def test_runs_that_found_something_worse_are_in_the_title() -> None:
+    """Who opens the list sees first whether a run of the last day found something worse."""
+    told = words.runs_title({"whole": 15}, 0, "30 Nov", worse=2)
+    assert told == "All 15 runs of the last 24 hours count; two found something worse"
+
+
+@pytest.mark.parametrize(
+    ("trigger", "said"),
+    [
+        ("confirm:931", "second look at 931"),
+        ("cli", "command line"),
+        ("nightly", "nightly"),
+        ("deploy:41",) * 2,
+    ],
+)
+def test_what_started_a_run(trigger: str, said: str) -> None:
+    """A look that asks once more, and a run by hand, are told in words; a schedule by its name."""
+    assert words.trigger(trigger) == said
 
 
 @pytest.mark.parametrize(
