@@ -72,12 +72,12 @@ def trend(lines: Sequence[Line], metric: str, window: Window, extras: Extras) ->
     for line in lines:
         add_verdicts(figure, line, metric, window, 1)
     _add_floors(figure, metric, extras.floors, axis, window)
-    _add_end_labels(figure, lines, metric, axis, layout, window.theme)
+    _add_end_labels(figure, lines, metric, axis, layout, window)
     if extras.changes:
         _add_changes(figure, extras.changes, layout, window)
     if extras.broken:
         strips.add_strip(figure, extras.broken, 3, layout.domains[2], window)
-        strips.add_strip_labels(figure, extras.broken, extras.counts, layout, window.theme)
+        strips.add_strip_labels(figure, extras.broken, extras.counts, layout, window)
     add_marks(figure, extras.marks, _times(lines), window)
     return figure
 
@@ -111,7 +111,7 @@ def each(lines: Sequence[Line], metric: str, window: Window, marks: Sequence[Tic
         for line in reversed(drawn):
             add_line(figure, line, metric, window, number)
         add_verdicts(figure, drawn[0], metric, window, number)
-        _add_panel_label(figure, drawn, metric, layout.domains[number - 1], window.theme)
+        _add_panel_label(figure, drawn, metric, layout.domains[number - 1], window)
     add_marks(figure, marks, _times(own), window)
     return figure
 
@@ -133,14 +133,17 @@ def history(rows: Sequence[Row], window: Window, marks: Sequence[Tick] = ()) -> 
     """How one case fared on every backend: a row each, a cell a run."""
     layout = stacked([strips.ALONE * len(rows)])
     top = TOP if marks else 6
-    figure = new_figure(window, layout.plot + top + BOTTOM, left=140, top=top)
+    left = 26 if window.narrow else 140
+    figure = new_figure(window, layout.plot + top + BOTTOM, left=left, top=top)
     grey = [row._replace(style=row.style._replace(colour=window.theme.failed)) for row in rows]
     strips.add_strip(figure, grey, 1, layout.domains[0], window)
     for place, row in enumerate(rows):
         y = len(rows) - place - 0.5
-        name = f"{row.style.glyph} {safe(row.backend)}"
-        left = note(name, window.theme, x=0, y=y, xanchor="right", xshift=-8, color=row.style.colour)
-        annotate(figure, [left, note(safe(row.words), window.theme, x=1, y=y, xanchor="left", xshift=10)])
+        name = row.style.glyph if window.narrow else f"{row.style.glyph} {safe(row.backend)}"
+        before = note(name, window.theme, x=0, y=y, xanchor="right", xshift=-8, color=row.style.colour)
+        said = "" if window.narrow else safe(row.words)
+        annotate(figure, [before, note(said, window.theme, x=1, y=y, xanchor="left", xshift=10)])
+    strips.add_counts(figure, rows, window)
     add_marks(figure, marks, [], window)
     return figure
 
@@ -221,28 +224,35 @@ def ns(lines: Sequence[Line]) -> str:
 
 
 def _add_end_labels(
-    figure: go.Figure, lines: Sequence[Line], metric: str, axis: Axis, layout: Layout, theme: Theme
+    figure: go.Figure, lines: Sequence[Line], metric: str, axis: Axis, layout: Layout, window: Window
 ) -> None:
+    """Names, or on a narrow screen their markers alone."""
     shown = [line for line in lines if line.points and not line.muted]
     values = [line.points[-1].mean * axes.scale(metric) for line in shown]
     wanted = [(axis.high - value) / (axis.high - axis.low) * MAIN for value in values]
     notes = []
     for line, down in zip(shown, axes.apart(wanted, LABEL_GAP, 0, MAIN), strict=True):
-        text = f"{line.style.glyph} <b>{safe(line.name)}</b> {words.bare(metric, line.points[-1].mean)}"
-        notes.append(beside(text, theme, 1 - down / layout.plot, color=line.style.colour))
-    if grey := sum(line.muted for line in lines):
-        notes.append(beside(f"{grey} more in grey: point at one", theme, 1, shift=18))
+        named = "" if window.narrow else f" <b>{safe(line.name)}</b>"
+        text = f"{line.style.glyph}{named} {words.bare(metric, line.points[-1].mean)}"
+        notes.append(beside(text, window.theme, 1 - down / layout.plot, color=line.style.colour))
+    grey = sum(line.muted for line in lines)
+    if grey and not window.narrow:
+        notes.append(beside(f"{grey} more in grey: point at one", window.theme, 1, shift=18))
     annotate(figure, notes)
 
 
 def _add_panel_label(
-    figure: go.Figure, drawn: Sequence[Line], metric: str, domain: tuple[float, float], theme: Theme
+    figure: go.Figure, drawn: Sequence[Line], metric: str, domain: tuple[float, float], window: Window
 ) -> None:
-    """A backend's, and below it that of its control."""
-    line, middle = drawn[0], sum(domain) / 2
+    """A backend's, and below it that of its control; on a narrow screen the marker and the value."""
+    line, middle, theme = drawn[0], sum(domain) / 2, window.theme
     if not line.points:
         return
     last = line.points[-1]
+    if window.narrow:
+        text = f"{line.style.glyph} {words.bare(metric, last.mean)}"
+        annotate(figure, [beside(text, theme, middle, color=line.style.colour)])
+        return
     bounds = f"{words.interval(metric, last.low, last.high)} · n {last.n}"
     notes = [beside(bounds, theme, middle, shift=-9), beside(line.note, theme, middle, shift=-26)]
     for shift, one in zip((8, -43), drawn, strict=False):
@@ -266,8 +276,8 @@ def _add_floors(
         annotate(figure, [note(text, window.theme, **place)])
     if len(inside) < len(floors):
         said = note(  # a mark's line may pass below it
-            _outside(metric, floors, axis), window.theme, x=0, y=axis.low, xanchor="left", xshift=6,
-            yshift=9, bgcolor=window.theme.background,
+            _outside(metric, floors, axis), window.theme, x=0.25 if inside else 0, y=axis.low,
+            xanchor="left", xshift=6, yshift=9, bgcolor=window.theme.background,
         )  # fmt: skip
         annotate(figure, [said])
 
@@ -296,4 +306,5 @@ def _add_changes(figure: go.Figure, changes: Sequence[Tick], layout: Layout, win
         )
     )  # fmt: skip
     middle = sum(layout.domains[1]) / 2
-    annotate(figure, [beside("environment changes", window.theme, middle)])
+    text = "changes" if window.narrow else "environment changes"
+    annotate(figure, [beside(text, window.theme, middle)])

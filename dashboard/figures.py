@@ -21,6 +21,7 @@ from dashboard.palette import Theme
 
 FONT = "Source Sans, Source Sans Pro, sans-serif"
 LEFT, RIGHT, TOP, BOTTOM, GAP = 44, 178, 40, 26, 18
+NARROW_RIGHT = 56
 
 
 class Tick(NamedTuple):
@@ -32,12 +33,14 @@ class Tick(NamedTuple):
 
 
 class Window(NamedTuple):
-    """What a chart looks out on: the range of time, the viewer's zone, the page's theme."""
+    """What a chart looks out on: the range of time, the viewer's zone, the page's theme. `narrow`: a screen
+    on which names have no room beside the chart, so that markers and numbers stand for them."""
 
     start: datetime
     end: datetime
     zone: ZoneInfo
     theme: Theme
+    narrow: bool = False
 
 
 def safe(text: str) -> str:
@@ -98,7 +101,7 @@ def new_figure(
     return go.Figure(
         layout={
             **frame(window.theme, height),
-            "margin": {"l": left, "r": right, "t": top, "b": bottom},
+            "margin": {"l": left, "r": NARROW_RIGHT if window.narrow else right, "t": top, "b": bottom},
             "xaxis": {
                 "type": "date",
                 "range": [local(window.start, window.zone), local(window.end, window.zone)],
@@ -107,7 +110,8 @@ def new_figure(
                 "zeroline": False,
                 "ticks": "",
                 "tickformat": _date_format(window),
-                "nticks": 8,
+                "nticks": 3 if window.narrow else 8,
+                "tickangle": 0,
                 "anchor": "free",
                 "position": 0,
             },
@@ -158,8 +162,9 @@ def beside(text: str, theme: Theme, y: float, *, color: str = "", shift: float =
 
 _MARK_WIDTH = 6.2
 """Px that a character of a mark's label takes, about."""
-_PLOT_WIDTH = 1050
-"""Px between the margins on a screen of usual width: enough to tell which labels would collide."""
+_PLOT_WIDTH, _NARROW_WIDTH = 1050, 250
+"""Px between the margins on a screen of usual width, and on a narrow one: enough to tell which labels would
+collide."""
 
 
 def add_marks(figure: go.Figure, marks: Sequence[Tick], times: Sequence[datetime], window: Window) -> None:
@@ -167,12 +172,13 @@ def add_marks(figure: go.Figure, marks: Sequence[Tick], times: Sequence[datetime
     answers the pointer."""
     lanes = [0.0, 0.0]
     seconds = (window.end - window.start).total_seconds() or 1.0
+    width = _NARROW_WIDTH if window.narrow else _PLOT_WIDTH
     shapes, labels = [], []
     for mark in sorted(marks):
         at = between(mark.at, times)
         shapes.append(_mark_line(at, window))
         text = f"{mark.symbol} {mark.text}"[:28]
-        x = (at - window.start).total_seconds() / seconds * _PLOT_WIDTH
+        x = (at - window.start).total_seconds() / seconds * width
         lane = next((lane for lane, taken in enumerate(lanes) if taken <= x), None)
         if lane is not None:
             lanes[lane] = x + len(text) * _MARK_WIDTH + 8

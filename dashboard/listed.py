@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from dashboard import parts, verdicts
+from dashboard import navigation, parts, verdicts
 from dashboard.curves import Alert, Line
 from dashboard.figures import Tick
 from dashboard.parts import plain
@@ -66,6 +66,31 @@ def _line(line: Line, metric: str, content: Mapping[str, Any] | None) -> None:
         _sentence(line, content, "listed")
         notes = " · ".join(verdict_titles.card_notes(content))
         st.markdown(f":small[:gray[{plain(notes)}]]")
+
+
+def history(case: str, rows: Sequence[Row]) -> None:
+    """How a case fared on each backend, with the way to its newest answer and to its last other one."""
+    shown = st.expander("The same as a list, with links", on_change="rerun", key="listed")
+    if not shown.open:
+        return
+    with shown:
+        for row in rows:
+            _fate(case, row)
+
+
+def _fate(case: str, row: Row) -> None:
+    newest = row.cells[-1]
+    other = next((cell for cell in reversed(row.cells) if cell.passes != newest.passes), None)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(parts.name(row.style, row.backend), width="content")
+        st.markdown(plain(row.words), width="content")
+        for cell in filter(None, (newest, other)):
+            outcome = "no answer" if not cell.trials else f"passed {cell.passes} of {cell.trials}"
+            st.button(  # a link to a page's own address looks pressed
+                f"{parts.day(cell.at)}: {outcome}", icon=":material/chevron_right:", icon_position="right",
+                type="tertiary", key=f"fate-{cell.run_id}", on_click=navigation.go, args=("case",),
+                kwargs={"case": case, "run": cell.run_id},
+            )  # fmt: skip
 
 
 def _alert(alert: Alert) -> None:

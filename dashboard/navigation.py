@@ -28,7 +28,9 @@ const follow = (event) => {
   go(link.href);
 };
 
-export default function ({ data }) {
+export default function ({ data, setStateValue }) {
+  const narrow = window.innerWidth < 640;
+  if (narrow !== data?.narrow) setStateValue("narrow", narrow);
   if (!window.memtrendLinks) {
     window.memtrendLinks = true;
     document.addEventListener("click", follow, true);
@@ -52,4 +54,10 @@ def address(page: str, **parameters: str | int) -> str:
 
 def follow() -> None:
     """Does what `go` asked for. Called once, at the end of every run of the script."""
-    _browser(data={"address": st.session_state.pop(_TARGET, "")}, key="navigation")
+    asked = {"address": st.session_state.pop(_TARGET, ""), "narrow": is_narrow()}
+    _browser(data=asked, key="navigation", on_narrow_change=lambda: None)
+
+
+def is_narrow() -> bool:
+    """Whether the viewer's screen leaves a chart no room for names beside it."""
+    return bool(st.session_state.get("navigation", {}).get("narrow", False))

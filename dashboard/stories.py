@@ -139,6 +139,21 @@ def _returned(rank: int, hit: Mapping[str, Any], k: int) -> Returned:
     return Returned(rank, str(hit.get("text", "")), str(hit.get("id", "")), hit.get("score"), tone, rank <= k)
 
 
+def summary(found: Mapping[str, Any] | None, k: int) -> str:
+    """Where the answer was lost, in a sentence; "" where nothing was asked again."""
+    if not found or ("deep_rank" not in found and not found.get("stored")):
+        return ""
+    stored = found.get("stored") or {}
+    if stored and not any(stored.values()):
+        return "Not found by its own text either: it was not stored as it was planted."
+    deep = found.get("deep_rank")
+    if not deep:
+        return "Stored, but no recall brings it back, however deep."
+    told = f"Stored, but at rank {deep}" if deep > k else f"Stored; asked again it came at rank {deep}"
+    good = [leg for leg, rank in (found.get("legs") or {}).items() if rank is not None and rank <= k]
+    return f"{told}{f', while the {good[0]} leg alone has it within {k}' if good and deep > k else ''}."
+
+
 def diagnosis(found: Mapping[str, Any] | None) -> list[Finding]:
     """What asking again, untimed, brought out."""
     if not found:

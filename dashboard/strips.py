@@ -13,19 +13,23 @@ import plotly.graph_objects as go
 
 from dashboard import axes
 from dashboard.figures import Layout, Window, annotate, axis_name, beside, safe
-from dashboard.palette import Style, Theme
+from dashboard.palette import Style
 
+MOST_COUNTED = 40
+"""Runs in a row whose cells have room for "2/3"."""
 ROW, ALONE = 9, 22
 """Px that a row takes among others, and that it takes where it is looked at by itself."""
 
 
 class Cell(NamedTuple):
-    """A case in one run: `passes` of `trials`; no trials where it got no answer."""
+    """A case in one run: `passes` of `trials`; no trials where it got no answer. `again`: what came of asking
+    again in doubt, as words."""
 
     run_id: int
     at: datetime
     passes: int
     trials: int
+    again: str = ""
 
 
 class Row(NamedTuple):
@@ -114,11 +118,31 @@ def _fate(row: Row, cell: Cell) -> str:
         outcome = "passed" if cell.passes else "failed"
     else:
         outcome = f"passed {cell.passes} of {cell.trials} trials"
-    return f"<b>{safe(row.case)}</b><br>{safe(row.backend)}: {outcome}"
+    again = f"<br>{safe(cell.again)}" if cell.again else ""
+    return f"<b>{safe(row.case)}</b><br>{safe(row.backend)}: {outcome}{again}"
+
+
+def add_counts(figure: go.Figure, rows: Sequence[Row], window: Window) -> None:
+    """How many trials passed, in each cell of a run that asked more than once, where there is room for it."""
+    if window.narrow or max((len(row.cells) for row in rows), default=0) > MOST_COUNTED:
+        return
+    told = [
+        (cell, len(rows) - place - 0.5)
+        for place, row in enumerate(rows)
+        for cell in row.cells
+        if cell.trials > 1
+    ]
+    figure.add_trace(
+        go.Scatter(
+            x=axes.clock([cell.at for cell, _ in told], window.zone) if told else [],
+            y=[y for _, y in told], text=[f"{cell.passes}/{cell.trials}" for cell, _ in told],
+            mode="text", textfont={"size": 10, "color": window.theme.text}, hoverinfo="skip",
+        )
+    )  # fmt: skip
 
 
 def add_strip_labels(
-    figure: go.Figure, rows: Sequence[Row], counts: Mapping[str, int], layout: Layout, theme: Theme
+    figure: go.Figure, rows: Sequence[Row], counts: Mapping[str, int], layout: Layout, window: Window
 ) -> None:
     """Beside the strip: how many cases of which backend, drawn or not, at the height of its rows."""
     low, high = layout.domains[2]
@@ -126,9 +150,11 @@ def add_strip_labels(
     names = [row.backend for row in rows]
     backends = list(dict.fromkeys(names))
     wanted = [(names.index(name) + names.count(name) / 2) / len(rows) * tall for name in backends]
+    glyphs = {row.backend: row.style.glyph for row in rows}
     notes = []
     for name, down in zip(backends, axes.apart(wanted, 16, 0, tall + 16), strict=True):
         n = counts.get(name, names.count(name))
         text = f"<b>{n}</b> {safe(name)} {'case' if n == 1 else 'cases'} broke"
-        notes.append(beside(text, theme, high - down / layout.plot))
+        text = f"{glyphs[name]} <b>{n}</b>" if window.narrow else text
+        notes.append(beside(text, window.theme, high - down / layout.plot))
     annotate(figure, notes)

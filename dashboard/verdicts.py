@@ -55,9 +55,9 @@ def show(content: Mapping[str, Any] | None) -> None:
         st.badge(found.text, icon=look.icon, color=look.colour, width="content")
 
 
-def numbers(content: Mapping[str, Any], key: str) -> None:
+def numbers(content: Mapping[str, Any], key: str, label: str = "Numbers") -> None:
     """A button that shows what a verdict rests on: read only once it is pressed, since pages have dozens."""
-    with st.popover("Numbers", type="tertiary", key=key, on_change="rerun") as shown:
+    with st.popover(label, type="tertiary", key=key, on_change="rerun") as shown:
         if shown.open:
             st.markdown(plain(verdict_words.evidence(content)))
             rows = [

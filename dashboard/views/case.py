@@ -6,19 +6,23 @@ filter `suite` give the run alone: Streamlit drops a parameter whose name was a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
 
+import pandas as pd
 import streamlit as st
 
-from dashboard import axes, charts, data, incidents, navigation, parts, stories
+from dashboard import axes, charts, data, incidents, listed, lost_cases, navigation, parts, stories, tables
 from dashboard.figures import Tick, Window
 from dashboard.parts import plain
 from dashboard.strips import Cell, Row
 from store import queries, words
 from store.alert_life import STANDING_STATES
-from store.queries import CaseResult, CaseVersion, HistoryPoint, RunRow
+from store.queries import Again, CaseResult, CaseVersion, HistoryPoint, RunRow
+
+BESIDE = 6
+"""Answers of other backends that are seen at once; the rest are a click away."""
 
 TONES: dict[str, tuple[str, parts.Colour]] = {
     "wanted": ("wanted", "green"),
@@ -40,12 +44,14 @@ def page() -> None:
     with facts:
         back, text = st.empty(), st.empty()
         st.space("stretch")
+        onward = st.empty()
         backend = _backend(history, asked)
     run = asked if asked and asked.backend == backend else _newest_run(history, backend)
     version = _version(versions, history, run)
     results = data.ask(queries.case_results, version.case_id, run.id) if run else []
     beside = dict.fromkeys([*parts.contenders(), backend])
-    rows = [_row(name, [point for point in history if point.backend == name]) for name in beside]
+    again = data.ask(queries.asked_again, suite, name)
+    rows = [_row(of, [point for point in history if point.backend == of], again) for of in beside]
     if run:
         back.page_link(
             "views/run.py",
@@ -53,17 +59,19 @@ def page() -> None:
             icon=":material/arrow_back:",
             query_params={"run": str(run.id)},
         )
-    text.markdown(_facts(version, run), width="content")
+        with onward:
+            lost_cases.onward(run, name)
+    text.markdown(_facts(version, run, _tried(history, run, again)), width="content")
     _title(backend, history, results, run)
     _alerts(suite, name, backend)
-    _history([row for row in rows if row.cells], history, suite, backend)
+    _history(name, [row for row in rows if row.cells], history, suite, backend)
     left, right = st.columns(2, gap="medium")
     with left:
         _story(version)
-        _diagnosis(results)
+        _diagnosis(results, version.k)
     with right:
         _came_back(version, results, run, history, backend)
-        _elsewhere(version, history, backend)
+    _elsewhere(version, history, backend)
 
 
 def _unknown() -> None:
@@ -113,12 +121,24 @@ def _version(
 # Above ----------------------------------------------------------------------------------------------------
 
 
-def _row(name: str, points: Sequence[HistoryPoint]) -> Row:
+def _row(name: str, points: Sequence[HistoryPoint], again: Mapping[int, Again]) -> Row:
     cells = [
-        Cell(p.run_id, p.started_at, p.passes, 0 if p.status in ("error", "skipped") else p.trials)
+        Cell(
+            p.run_id, p.started_at, p.passes, 0 if p.status in ("error", "skipped") else p.trials,
+            words.asked_again(*again[p.run_id]) if p.run_id in again else "",
+        )
         for p in points
-    ]
+    ]  # fmt: skip
     return Row("", name, parts.styles()[name], cells, _streak(points).words)
+
+
+def _tried(history: Sequence[HistoryPoint], run: RunRow | None, again: Mapping[int, Again]) -> str:
+    """How it fared in all trials of the run, those that asked again in doubt among them."""
+    point = next((point for point in history if run and point.run_id == run.id), None)
+    if point is None or point.status != "ok":
+        return ""
+    more = again.get(point.run_id, Again(0, 0))
+    return words.trials(point.passes + more.passes, point.trials + more.trials)
 
 
 def _streak(points: Sequence[HistoryPoint]) -> words.Streak:
@@ -133,15 +153,16 @@ def _streak(points: Sequence[HistoryPoint]) -> words.Streak:
     )
 
 
-def _facts(version: CaseVersion, run: RunRow | None) -> str:
+def _facts(version: CaseVersion, run: RunRow | None, tried: str) -> str:
     facts = [
         plain(version.name),
         plain(version.suite),
         plain(", ".join(version.tags)),
         "**critical**" if version.critical else "not critical",
+        tried,
         f"run {run.id}, {parts.moment(run.started_at)}" if run else "not asked yet",
     ]
-    return f":small[:gray[{' · '.join(facts)}]]"
+    return f":small[:gray[{' · '.join(filter(None, facts))}]]"
 
 
 def _title(
@@ -167,14 +188,18 @@ def _alerts(suite: str, name: str, backend: str) -> None:
 # History --------------------------------------------------------------------------------------------------
 
 
-def _history(rows: Sequence[Row], history: Sequence[HistoryPoint], suite: str, backend: str) -> None:
+def _history(
+    name: str, rows: Sequence[Row], history: Sequence[HistoryPoint], suite: str, backend: str
+) -> None:
     if not rows:
         return
     shown = [point for point in history if any(row.backend == point.backend for row in rows)]
     times = sorted(point.started_at for point in shown)
     steps = [axes.usual_step([cell.at for cell in row.cells]) for row in rows]
     margin = min(max(steps) / 2, timedelta(days=1))
-    window = Window(times[0] - margin, times[-1] + margin, parts.zone(), parts.theme())
+    window = Window(
+        times[0] - margin, times[-1] + margin, parts.zone(), parts.theme(), navigation.is_narrow()
+    )
     own = [point.started_at for point in history if point.backend == backend]
     told = "; ".join(f"{row.backend}: {row.words}" for row in rows)
     figure = charts.history(rows, window, _changes(suite, backend, own or times))
@@ -182,7 +207,18 @@ def _history(rows: Sequence[Row], history: Sequence[HistoryPoint], suite: str, b
         figure, key="history", on_select=_opened, selection_mode="points", theme=None, config=charts.CONFIG,
         alt=f"Outcome of the case in every run. {told}",
     )  # fmt: skip
-    st.caption(_history_note(shown, backend, window.theme.mode))
+    tables.beneath(_history_note(shown, backend, window.theme.mode), f"{name}.csv", lambda: _csv(shown))
+    listed.history(name, rows)
+
+
+def _csv(history: Sequence[HistoryPoint]) -> pd.DataFrame:
+    """A row a run and backend."""
+    return pd.DataFrame(
+        [
+            {**point._asdict(), "started_at": point.started_at.isoformat(timespec="seconds")}
+            for point in history
+        ]
+    )
 
 
 def _changes(suite: str, backend: str, times: Sequence[datetime]) -> list[Tick]:
@@ -291,8 +327,11 @@ def _last_pass(history: Sequence[HistoryPoint], backend: str, run: RunRow) -> Ru
     return data.ask(queries.run, passed[-1]) if passed else None
 
 
-def _answer(version: CaseVersion, result: CaseResult, run: RunRow) -> None:
-    with st.container(border=True, gap="xsmall"):
+def _answer(version: CaseVersion, result: CaseResult, run: RunRow, of: str = "") -> None:
+    """`of`: whose it is, where that is told."""
+    with st.container(border=True, gap="xsmall", height="stretch" if of else "content"):
+        if of:
+            st.markdown(parts.name(parts.styles()[of], of))
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             trial = f", trial {result.trial}" if run.trials > 1 else ""
             st.markdown(f"**{parts.day(run.started_at)}** :gray[run {run.id}{trial}]", width="content")
@@ -351,11 +390,14 @@ def _cost(result: CaseResult) -> None:
     )
 
 
-def _diagnosis(results: Sequence[CaseResult]) -> None:
-    lines = stories.diagnosis(stories.newest_first([result.detail for result in results]))
+def _diagnosis(results: Sequence[CaseResult], k: int) -> None:
+    found = stories.newest_first([result.detail for result in results])
+    lines = stories.diagnosis(found)
     if not lines:
         return
     st.subheader("Diagnosis", anchor=False)
+    if told := stories.summary(found, k):
+        st.markdown(plain(told))
     marks = {True: ":material/check:", False: ":material/close:", None: ":material/search:"}
     table = [
         {"Asked again": f"{marks[line.good]} {plain(line.what)}", "Found": plain(line.found)}
@@ -365,35 +407,31 @@ def _diagnosis(results: Sequence[CaseResult]) -> None:
 
 
 def _elsewhere(version: CaseVersion, history: Sequence[HistoryPoint], backend: str) -> None:
-    """What came first on the other backends, in their newest runs."""
+    """The newest answers of the other backends to the same question, beside each other."""
     newest = {
         point.backend: point for point in history if point.backend != backend and point.hash == version.hash
     }
-    shown = [name for name in parts.contenders() if name in newest]
+    shown = [newest[name] for name in parts.contenders() if name in newest]
     if not shown:
         return
     st.subheader("The same case elsewhere", anchor=False)
-    with st.container(border=True, gap="xsmall"):
-        for name in shown:
-            _first_hit(version, newest[name])
-    st.caption("What came first in the newest run of each.")
+    _beside(version, shown[:BESIDE])
+    if rest := shown[BESIDE:]:
+        more = st.expander(f"{len(rest)} more backends", key="elsewhere", on_change="rerun")
+        if more.open:
+            with more:
+                _beside(version, rest)
 
 
-def _first_hit(version: CaseVersion, point: HistoryPoint) -> None:
-    results = data.ask(queries.case_results, version.case_id, point.run_id)
-    hits = stories.returned(results[0].detail, version.k) if results else []
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(parts.name(parts.styles()[point.backend], point.backend), width="content")
-        for result in results[:1]:
-            _outcome(result)
-    st.text(hits[0].text if hits else _no_hit(results))
-
-
-def _no_hit(results: Sequence[CaseResult]) -> str:
-    """Why nothing came first."""
-    if any(result.status == "error" for result in results):
-        return words.ERRORED.words
-    return "nothing came back" if any(result.returned_n == 0 for result in results) else "answer not kept"
+def _beside(version: CaseVersion, points: Sequence[HistoryPoint]) -> None:
+    """Of a run of several trials the first that was lost, else the first."""
+    with st.grid(min(max(len(points), 2), 4), min_column_width=280, gap="small"):
+        for point in points:
+            run = data.ask(queries.run, point.run_id)
+            results = data.ask(queries.case_results, version.case_id, point.run_id)
+            if run and results:
+                told = next((one for one in results if one.failure), results[0])
+                _answer(version, told, run, point.backend)
 
 
 page()

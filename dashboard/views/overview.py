@@ -235,6 +235,8 @@ def _more(names: Sequence[str], by_backend: Mapping[str, OverviewRow], said: Map
         verdicts.word(_content(by_backend[name], said)) if name in by_backend else "No run yet"
         for name in names
     )
+    if len(states) == 1:
+        return f"{len(names)} more: {next(iter(states)).lower()}"
     told = ", ".join(f"{n} {state.lower()}" for state, n in states.most_common())
     return f"{len(names)} more: {told}"
 
@@ -303,7 +305,7 @@ def _card(name: str, row: OverviewRow | None, shared: Shared) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="xxsmall"):
         _card_foot(latest, whole, going)
         if content:
-            verdicts.numbers(content, f"numbers-{shared.suite}-{name}")
+            verdicts.numbers(content, f"why-{shared.suite}-{name}", "Why")
         parts.onward("trends", "Trend", suite=shared.suite, backends=name)
 
 
@@ -317,7 +319,8 @@ def _card_verdict(name: str, content: Mapping[str, Any], shared: Shared) -> None
         if verdicts.kind(content) == "suspected" and name in shared.asks:
             _card_note(f"asking again {_at(shared.asks[name])}")
         for note in verdict_titles.card_notes(content, reference=reference):
-            _card_note(note)
+            if note != verdict_titles.turned(content):  # the sentence has it
+                _card_note(note)
 
 
 def _at(when: datetime) -> str:

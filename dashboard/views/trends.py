@@ -124,7 +124,7 @@ def _window(days: int) -> Window:
     """Whole days, so that the questions stay the same for the caches."""
     zone = parts.zone()
     end = parts.now().replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
-    return Window(end - timedelta(days=days), end, zone, parts.theme())
+    return Window(end - timedelta(days=days), end, zone, parts.theme(), navigation.is_narrow())
 
 
 def _shown(suite: str) -> list[str]:
@@ -206,6 +206,8 @@ def _main(
     else:
         figure = charts.each(lines, chosen.metric, fitted, marks)
     _first_day(chosen, points)
+    if window.narrow:
+        parts.key({line.name: line.style for line in drawn if not line.muted})
     st.plotly_chart(
         figure, key="trend", on_select=_opened, selection_mode="points", theme=None, config=charts.CONFIG,
         alt=charts.alt(f"{words.label(chosen.metric)} of {chosen.suite}", lines, chosen.metric),

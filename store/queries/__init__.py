@@ -27,6 +27,7 @@ from store.queries.alerts import (
     undetected,
     was_closed,
 )
+from store.queries.asked_again import Again, asked_again
 from store.queries.baselines import (
     GATE,
     baseline_decisions,
@@ -112,10 +113,12 @@ from store.queries.operation import (
     heartbeats,
     leases,
     missed,
+    next_due,
     next_expected,
     requests,
     schedule_calendar,
     schedules,
+    unfinished_fires,
     waiting_fires,
     waiting_requests,
 )
@@ -198,6 +201,7 @@ from store.queries.series import (
     trend,
     trends,
 )
+from store.queries.side_choices import SideChoice, side_choices
 from store.queries.sides import COMPARED, side_runs
 from store.queries.spending import cost_of_a_case, spent_on
 from store.queries.suites import (
@@ -233,6 +237,7 @@ __all__ = [
     "GATE",
     "PRIME",
     "TRIAL_RUNS",
+    "Again",
     "AlertRow",
     "Answer",
     "BackendRow",
@@ -299,6 +304,7 @@ __all__ = [
     "alert_steps",
     "alerts",
     "answer",
+    "asked_again",
     "backends",
     "baseline_decisions",
     "baseline_now",
@@ -365,6 +371,7 @@ __all__ = [
     "missed",
     "mutants",
     "muted_over",
+    "next_due",
     "next_expected",
     "open_signals",
     "overview",
@@ -389,6 +396,7 @@ __all__ = [
     "schedule_calendar",
     "schedules",
     "series_verdicts",
+    "side_choices",
     "side_runs",
     "spent_on",
     "standings",
@@ -404,6 +412,7 @@ __all__ = [
     "turned_between",
     "undelivered",
     "undetected",
+    "unfinished_fires",
     "verdict",
     "verdict_looks",
     "verdict_record",

@@ -29,7 +29,9 @@ class _Crowd(Teller):
 
     def __init__(self, db: Database, nights: int) -> None:
         super().__init__(db, nights, 20, hostile=False)
-        self.suites = {"golden": self.golden()} | {name: replace(contract(14), name=name) for name in SUITES[1:]}
+        self.suites = {"golden": self.golden()} | {
+            name: replace(contract(14), name=name) for name in SUITES[1:]
+        }
         self.fate = {name: Fate(suite, nights, CROWD) for name, suite in self.suites.items()}
 
     def once_a_night(self, at: datetime, number: int, suites: Sequence[str]) -> None:
@@ -41,7 +43,11 @@ class _Crowd(Teller):
         self, run_id: int, suite: SuiteRecord, backend: Backend, night: int, closing: int | None = None
     ) -> Verdict | None:
         told = backend.name in ("mem0", "notes") or night == self.nights - 1
-        return super().judged(run_id, suite, backend, night, closing) if told and suite.name == "golden" else None
+        return (
+            super().judged(run_id, suite, backend, night, closing)
+            if told and suite.name == "golden"
+            else None
+        )
 
 
 def crowd(db: Database, nights: int = 15) -> None:
