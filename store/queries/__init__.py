@@ -202,7 +202,7 @@ from store.queries.series import (
     trends,
 )
 from store.queries.side_choices import SideChoice, side_choices
-from store.queries.sides import COMPARED, side_runs
+from store.queries.sides import COMPARED, UnknownMark, is_of_system, side_runs
 from store.queries.spending import cost_of_a_case, spent_on
 from store.queries.suites import (
     BackendRow,
@@ -287,6 +287,7 @@ __all__ = [
     "RunRow",
     "RunState",
     "ScheduleRow",
+    "SideChoice",
     "Standing",
     "StepRow",
     "StoredAnswer",
@@ -296,6 +297,7 @@ __all__ = [
     "TagRow",
     "TrendPoint",
     "Turned",
+    "UnknownMark",
     "VerdictRecord",
     "VerdictRow",
     "Waiting",
@@ -355,6 +357,7 @@ __all__ = [
     "index_counts",
     "is_cancelled",
     "is_linted",
+    "is_of_system",
     "is_queued",
     "journal",
     "judged",
