@@ -10,12 +10,13 @@ from pathlib import Path
 
 from collectors.backend import BACKENDS, IN_PROCESS, OPTIONS, OUTER_STORES, BackendConfig, Isolation
 from collectors.embedding import LOCAL
+from collectors.packages import project
 from collectors.plans import Confirm, RunLimits, RunPlan
 from collectors.record import suite_record
 from collectors.suite import SHIPPED, Suite, SuiteConfig, SuiteError, load
 from store import writes
 from store.database import Database
-from store.sections import BackendSection, ConfirmSection, time_of
+from store.sections import BackendSection, ConfirmSection, is_pinned, time_of
 from store.settings import Settings, SettingsError, check_names, load_settings, public
 
 DRILLED = frozenset({"keyword", "dense", "hybrid"})
@@ -195,9 +196,31 @@ def control_config(settings: Settings, name: str) -> BackendConfig | None:
     return replace(of, name=control, directory=_beside(of.directory), isolation=isolation)
 
 
-def _beside(directory: Path | None) -> Path | None:
-    """Where the control of a backend has its store."""
-    return directory.with_name(f"{directory.name}-control") if directory else None
+def _beside(directory: Path | None, what: str = "-control") -> Path | None:
+    """Where the control of a backend, or another release of it, has its store."""
+    return directory.with_name(f"{directory.name}{what}") if directory else None
+
+
+def release_config(settings: Settings, name: str, release: str) -> BackendConfig:
+    """Another release of a backend that has a `package`: `2.2.1`, or `mem0ai==2.2.1`. Called `mem0@2.2.1`, it
+    has a store of its own. Raises KeyError for an unknown name, `SettingsError` for what cannot be run."""
+    section, of = settings.backends[name], backend_config(settings, name)
+    if of.isolation is None:
+        raise SettingsError(
+            f"{name} has no package: only what runs in an environment of its own has releases"
+        )
+    version = release.rpartition("==")[2]
+    package = f"{of.isolation.package.partition('==')[0]}=={version}"
+    if not is_pinned(package) or project(release if "==" in release else package) != project(package):
+        raise SettingsError(f"{release!r} is no release of {of.isolation.package}: {name}@1.2.3 names one")
+    for key in sorted(OUTER_STORES.get(section.type, ())):
+        if _value_at(key, section):
+            raise SettingsError(
+                f"backends.{name}: both releases would share the store that {key} names; leave it to "
+                "memtrend, or configure the other release as a backend with a store of its own"
+            )
+    directory, isolation = _beside(of.directory, f"@{version}"), replace(of.isolation, package=package)
+    return replace(of, name=f"{name}@{version}", directory=directory, isolation=isolation)
 
 
 def backend_public(settings: Settings, name: str) -> Mapping[str, object]:

@@ -102,6 +102,15 @@ def look_at(plan: RunPlan, run_id: int) -> RunPlan:
     )
 
 
+def compared(plan: RunPlan, other: str, of: BackendConfig | None = None) -> RunPlan:
+    """A side of a comparison with `other`: of the whole suite, but no night of its series. `of`: another
+    release that is asked in place of the backend."""
+    side = replace(
+        plan, trigger="compare", subset=queries.COMPARED, control=None, meta={"compared_with": other}
+    )
+    return replace(side, backend=of, public_config=_public(plan, of)) if of else side
+
+
 def beside(plan: RunPlan) -> list[RunPlan]:
     """The plan of the control, if the run has one. Runs of a part have none, nor have those of an index that
     stands, since two releases never share a store. Why a frozen release lost a case, nobody asks."""
@@ -112,6 +121,7 @@ def beside(plan: RunPlan) -> list[RunPlan]:
 
 
 def _public(plan: RunPlan, control: BackendConfig) -> Mapping[str, Any]:
+    """Of another release of the plan's backend."""
     kept = {name: value for name, value in plan.public_config.items() if name != "control"}
     package = {"package": control.isolation.package} if control.isolation else {}
     return {**kept, "type": control.type, **package}

@@ -62,7 +62,11 @@ def interrupted(
     rows = queries.runs(
         db, suites=suites, backends=backends, statuses=["interrupted"], ids=run_ids or None, limit=1000
     )
-    rows = [row for row in rows if row.subset != queries.CALIBRATION]  # half of one tells nothing later
+    if run_ids:
+        _refuse_compared(rows)
+    rows = [
+        row for row in rows if row.subset not in (queries.CALIBRATION, queries.COMPARED)
+    ]  # half tells nothing
     controls = {one.name for one in queries.controls(db)}
     if run_ids:
         _refuse_controls(db, [row for row in rows if row.backend in controls])
@@ -72,6 +76,15 @@ def interrupted(
         which = f"run {run_ids[0]} is not interrupted" if run_ids else "no run is interrupted"
         raise NothingToResume(f"{which}: nothing to resume; memtrend runs lists them")
     return [resumed(settings, row) for row in newest.values()]
+
+
+def _refuse_compared(rows: Sequence[queries.RunRow]) -> None:
+    for row in rows:
+        if row.subset == queries.COMPARED:
+            raise NothingToResume(
+                f"run {row.id} is a side of a comparison, which goes on with it when it is asked for again: "
+                f"memtrend compare {row.backend} {row.meta.get('compared_with', '')} --suite {row.suite}"
+            )
 
 
 def _refuse_controls(db: Database, rows: Sequence[queries.RunRow]) -> None:

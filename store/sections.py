@@ -26,9 +26,14 @@ from store.metrics import METRICS
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._,-]+\])?"
 
 
+def is_pinned(release: str) -> bool:
+    """Whether it is a package and its exact version."""
+    return re.fullmatch(NAME + r"==[A-Za-z0-9][A-Za-z0-9.+!_-]*", release) is not None
+
+
 def _pinned(release: str) -> str:
     """What may move is no release, and its environment would not be the same twice."""
-    if not re.fullmatch(NAME + r"==[A-Za-z0-9][A-Za-z0-9.+!_-]*", release):
+    if not is_pinned(release):
         raise ValueError('should be a package and its exact version: "mem0ai==2.2.1"')
     return release
 

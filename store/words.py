@@ -184,7 +184,12 @@ def trigger(value: str) -> str:
     return "command line" if value == "cli" else value
 
 
-_PARTS = {"": "whole suite", "@confirm": "second look", "@calibration": "calibration"}
+_PARTS = {
+    "": "whole suite",
+    "@confirm": "second look",
+    "@calibration": "calibration",
+    "@compare": "comparison",
+}
 
 
 def part(subset: str) -> str:

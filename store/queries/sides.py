@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from store import models as m
+from store.columns import to_json
 from store.database import Database
 from store.queries.changes import NothingToCompare
 from store.queries.runs import RunRow, select_runs
@@ -23,6 +25,12 @@ MOST_TRIALS = 10
 """Of each case, that a side is made of at most."""
 FEW = 5
 """Marks that are named to who asked for an unknown one."""
+
+
+class UnknownMark(NothingToCompare):
+    """What a side lies before or after is neither a mark nor a day."""
+
+    code = 2
 
 
 def side_runs(db: Database, suite: str, side: Side) -> list[RunRow]:
@@ -102,7 +110,7 @@ def _time(db: Database, side: Side) -> tuple[datetime | None, datetime]:
     named = [mark for mark in every if mark.text == side.what]
     if not named:
         if side.relation != "at":
-            raise NothingToCompare(_unknown_mark(side, every))
+            raise UnknownMark(_unknown_mark(side, every))
         return None, _LATE
     at = named[-1].at
     if side.relation != "at":
@@ -153,6 +161,13 @@ def environments(db: Database, rows: Iterable[RunRow]) -> dict[int | None, dict[
     query = sa.select(m.environment.c.id, m.environment.c.content).where(m.environment.c.id.in_(ids))
     with db.read() as connection:
         return {row.id: row.content for row in connection.execute(query)}
+
+
+def is_of_system(db: Database, row: RunRow, environment: Mapping[str, Any]) -> bool:
+    """Whether the run ran on this system: packages of the backend, what it tells of itself, its
+    configuration."""
+    stored = environments(db, [row]).get(row.environment_id, {})
+    return _system(stored) == _system(json.loads(to_json(environment)))
 
 
 def _systems(db: Database, rows: Sequence[RunRow]) -> dict[int, tuple[Any, ...]]:
