@@ -220,7 +220,7 @@ OPTIONS: Mapping[str, frozenset[str]] = {
     "http": frozenset(
         "url token headers timeout rate higher_is_better capabilities requests answers".split()  # noqa: SIM905
     ),
-    "faulty": frozenset({"of", "fault", "share", "flip", "seed", "night"}),
+    "faulty": frozenset({"of", "fault", "requires", "releases", "share", "flip", "seed", "night", "since"}),
 }
 """Type -> what its section may hold beside the keys of every section: known without importing it."""
 

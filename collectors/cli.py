@@ -35,6 +35,7 @@ from collectors.backend_commands import backend_app
 from collectors.baseline_commands import baseline_app
 from collectors.canary_commands import canary_app
 from collectors.commands import Backends, Json, Meta, Suites, Tag, database, print_json, say, settings
+from collectors.demo_commands import demo
 from collectors.diff_commands import diff
 from collectors.ending import explained, running_long
 from collectors.gate_commands import gate
@@ -59,6 +60,7 @@ ORDER = (
         "up",
         "collect",
         "dashboard",
+        "demo",
         "runs",
         "show",
         "verdict",
@@ -95,6 +97,7 @@ app.add_typer(alerts_app, name="alerts")
 app.add_typer(suite_app, name="suite")
 app.add_typer(baseline_app, name="baseline")
 app.command()(alive)
+app.command()(demo)
 app.command()(diff)
 app.command()(show)
 app.command()(export)

@@ -26,6 +26,7 @@ from collectors.schedule import DAYS_AHEAD, next_fire, upcoming
 from collectors.waiting import Waiting
 from collectors.worker import Worker
 from store import health_words, logs, queries, writes
+from store.changes import SCHEDULED_FOR
 from store.cron import GRACE
 from store.database import Database
 from store.errors import DatabaseError, StoreError
@@ -212,7 +213,7 @@ def asked_of(section: ScheduleSection, fire: DueRow) -> Asked:
     at = f"{fire.scheduled_for:%Y-%m-%dT%H:%MZ}"
     sample = Sample(str(section.subset), f"{fire.schedule} {at}") if section.subset else None
     trigger = f"schedule:{fire.schedule}"
-    return Asked(trigger, section.trials, sample=sample, meta={"scheduled_for": at})
+    return Asked(trigger, section.trials, sample=sample, meta={SCHEDULED_FOR: at})
 
 
 def _alike(fire: DueRow) -> tuple[str, bool]:

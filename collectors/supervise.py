@@ -8,9 +8,10 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPException
 from types import TracebackType
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from collectors.lifeline import STOP_S
 from collectors.process import Stop, stop_on_signals
@@ -46,10 +47,12 @@ class Address(NamedTuple):
         return f"http://{host}:{self.port}"
 
 
-def up(settings: Settings, *, host: str | None = None, port: int | None = None) -> int:
-    """Serve the dashboard and collect, beginning with a first run of every (suite, backend) that has no
+def up(
+    settings: Settings, *, host: str | None = None, port: int | None = None, first_runs: bool = True
+) -> int:
+    """Serve the dashboard and collect, beginning with `first_runs` of every (suite, backend) that has no
     whole one, until a signal. Returns the exit code: 0 after TERM, 130 after INT, 1 when a child ended by
-    itself. Both arguments beat the settings. Raises `PortError`."""
+    itself. `host` and `port` beat the settings. Raises `PortError`."""
     address = Address(host or settings.dashboard.host, port or settings.dashboard.port)
     check_port(address)
     logs.begin(settings.log)
@@ -57,7 +60,8 @@ def up(settings: Settings, *, host: str | None = None, port: int | None = None) 
         where = ("--host", address.host, "--port", str(address.port))
         # Streamlit announces itself on stdout; we do so once it answers. The logs are on stderr.
         children.start("dashboard", "dashboard.server", *where, stdout=subprocess.DEVNULL)
-        children.start("collector", "collectors.collector")
+        collector = ("collectors.collector",) if first_runs else ("collectors.cli", "collect")
+        children.start("collector", *collector)
         return _watch(children, address, stop)
 
 
@@ -121,9 +125,11 @@ def answers(address: Address) -> bool:
 
 class Children:
     """Processes that hold the read end of a pipe of ours, and so know when we are gone, even by `kill -9`.
-    They are out of reach of the terminal's ^C: we alone tell them to stop."""
+    They are out of reach of the terminal's ^C: we alone tell them to stop. `environment` and `stderr` are
+    ours by default."""
 
-    def __init__(self) -> None:
+    def __init__(self, environment: Mapping[str, str] | None = None, stderr: IO[str] | None = None) -> None:
+        self._environment, self._stderr = environment, stderr
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._read_end, self._write_end = os.pipe()
 
@@ -133,6 +139,8 @@ class Children:
             [*PYTHON, "-m", "collectors.lifeline", str(self._read_end), module, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=stdout,
+            stderr=self._stderr,
+            env=self._environment,
             pass_fds=[self._read_end],
             start_new_session=True,
         )

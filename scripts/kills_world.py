@@ -23,10 +23,10 @@ from typing import TypeVar
 import psutil
 
 from collectors.configured import configured, load_suite, register_all
+from collectors.demo.until import until
 from collectors.record import suite_record
 from collectors.scorers import SCORER_VERSION
 from collectors.suite import SHIPPED
-from scripts.waiting import until
 from store import models as m
 from store import queries, writes
 from store.database import Database, open_database

@@ -18,19 +18,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Thread
 
-import sqlalchemy as sa
 import time_machine
 
 from collectors import collector
+from collectors.demo.clock import Clock, follow
+from collectors.demo.until import until
 from scripts.month_account import AWAY, DAY, FLAT_MB, Month, Sample, account, warm_up
-from scripts.waiting import until
-from store import models as m
 from store import queries
 from store.database import Database, open_database
 from store.settings import CONFIG_VARIABLE
@@ -42,7 +40,6 @@ STEP, SECOND = timedelta(minutes=4), timedelta(seconds=1)
 """A step is shorter than the grace in which a fire is on time: so time passes while a run goes on."""
 
 WAIT_S = 300.0
-POLL_S = 0.02
 CONFIG = """
 [database]
 url = "sqlite:///record.db"
@@ -150,25 +147,15 @@ class Slow(Shelf):
 
 
 def collect(clock: Path) -> int:
-    """`memtrend collect`, at the time that the file says: seconds since 1970."""
+    """`memtrend collect`, at the time that the file says."""
     collector.POLL_S = 0.05
     collector.note = _passed_over
-    traveller = time_machine.travel(float(clock.read_text()), tick=False).start()
-    Thread(target=_follow, args=(clock, traveller), daemon=True).start()
+    follow(clock, tick=False)
     return collector.main()
 
 
 def _passed_over(*_: object) -> None:
     """The look at shipped suites, once in the life of a record, has nothing to do with schedules."""
-
-
-def _follow(clock: Path, traveller: time_machine.Coordinates) -> None:
-    seen = ""
-    while True:
-        time.sleep(POLL_S)
-        if (said := clock.read_text()) != seen:
-            seen = said
-            traveller.move_to(float(said))
 
 
 # The other side: the clock, and who is there ---------------------------------------------------------------
@@ -178,24 +165,20 @@ class World:
     """A folder with a record, a clock that only we set, and a collector that is there or away."""
 
     def __init__(self, folder: Path, start: datetime) -> None:
-        self.folder, self.clock, self.now = folder, folder / "clock", start
+        self.folder, self.clock = folder, Clock(folder / "clock", start)
         (folder / "memtrend.toml").write_text(CONFIG)
         (folder / "odd_days.py").write_text(BACKENDS)
         (folder / "small.jsonl").write_text("".join(f"{json.dumps(_case(n))}\n" for n in range(6)))
-        self.set_clock(start)
         self.db = open_database(f"sqlite:///{folder / 'record.db'}")
         self.process: subprocess.Popen[bytes] | None = None
 
-    def set_clock(self, now: datetime) -> None:
-        """At once, so that no half a number is read."""
-        self.now = now
-        new = self.clock.with_suffix(".new")
-        new.write_text(str(now.timestamp()))
-        new.rename(self.clock)
+    @property
+    def now(self) -> datetime:
+        return self.clock.now
 
     def begin(self) -> None:
         (self.folder / "waiting").unlink(missing_ok=True)  # of one that was stopped in it
-        command = [sys.executable, "-m", "scripts.month", "--collect", str(self.clock)]
+        command = [sys.executable, "-m", "scripts.month", "--collect", str(self.clock.path)]
         variables = {**os.environ, CONFIG_VARIABLE: str(self.folder / "memtrend.toml")}
         with (self.folder / "said.txt").open("a") as said:
             self.process = subprocess.Popen(command, env=variables, stdout=said, stderr=said)
@@ -215,13 +198,13 @@ class World:
         """Let time pass, and the collector do what is due."""
         while self.now < until:
             step = STEP if self.waits else _next_due(self.db, self.now) - self.now
-            self.set_clock(min(self.now + step, until))
+            self.clock.set(min(self.now + step, until))
             if self.process is not None:
                 self._until(self._has_done, "what is due was done")
 
     def _has_done(self) -> bool:
         """All that is due is over, or waits behind what takes its time."""
-        due = _due(self.db, self.now)
+        due = queries.unfinished_fires(self.db, self.now)
         return not due or ("expected" not in due and self.waits)
 
     @property
@@ -260,20 +243,11 @@ def _case(number: int) -> dict[str, object]:
     }
 
 
-def _due(db: Database, now: datetime) -> Sequence[str]:
-    """The states of what is due and not over."""
-    fire = m.fire.c
-    query = sa.select(fire.state).where(fire.due <= now, fire.state.in_(["expected", "claimed"]))
-    with db.read() as connection:
-        return connection.execute(query).scalars().all()
-
-
 def _next_due(db: Database, now: datetime) -> datetime:
     """A second later: no clock that is told in fractions of one falls short of it."""
-    fire = m.fire.c
-    ahead = sa.select(sa.func.min(fire.due)).where(fire.due > now, fire.state == "expected")
-    with db.read() as connection:
-        return connection.execute(ahead).scalar_one() + SECOND
+    ahead = queries.next_due(db, now)
+    assert ahead is not None, "fire times are written 40 days ahead"
+    return ahead + SECOND
 
 
 def spend(folder: Path, days: int) -> Month:

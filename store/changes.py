@@ -41,6 +41,9 @@ configuration, or in what a person keeps with a run."""
 PINS = ("config.package", "config.with")
 """Paths of what names the packages of a release."""
 
+SCHEDULED_FOR = "scheduled_for"
+"""In the meta of a scheduled run: the fire that it is of, another one each night, and no cause of anything."""
+
 LONGEST = 48
 """Characters of a value in a sentence."""
 
@@ -159,7 +162,8 @@ def _is_pinned(change: Change, moved: Mapping[str, set[str]]) -> bool:
 
 def _plain(side: Mapping[str, Any]) -> dict[str, Any]:
     """The side with its git as one value: a branch that moved without its commit is no change."""
-    return {**side, "git": _revision(side.get("git") or {})}
+    meta = {name: value for name, value in (side.get("meta") or {}).items() if name != SCHEDULED_FOR}
+    return {**side, "meta": meta, "git": _revision(side.get("git") or {})}
 
 
 def _revision(git: Mapping[str, Any]) -> str | None:

@@ -6,11 +6,13 @@ A fault works through the verbs of the backend that it stands around, and so wor
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
 from collectors.backend import Backend, BackendConfig, BackendError, open_backend
 from collectors.backends.faults import answers, forgetting, legs, scopes, stored
+from collectors.backends.faults.wrapper import Wrapper
 
 
 class Fault(NamedTuple):
@@ -87,24 +89,57 @@ NOISE = {"flaky": answers.Flaky}
 
 
 def open_faulty(config: BackendConfig) -> Backend:
-    """A backend of the options `of = {type = ..., ...}` and `fault`; noise takes its own options too.
-    Raises `BackendError(permanent=True)` for an unknown fault or a missing option."""
+    """A backend of the options `of = {type = ..., ...}` and `fault`; noise takes its own options too. With
+    `requires`, a package that is installed, the fault is there in those of its `releases` alone, and the
+    backend tells the package as its own. Raises `BackendError(permanent=True)` for an unknown fault or a
+    missing option."""
     options = {name: value for name, value in config.options.items() if name != "config" or value}
-    wrapped, name = options.pop("of", None), options.pop("fault", None)
+    package, releases = options.pop("requires", None), options.pop("releases", ())
+    if package is None:
+        return _with_fault(config, options)
+    release = _installed(config, package)
+    broken = release in releases
+    inner = _with_fault(config, options) if broken else open_backend(_wrapped(config, options))
+    return Requiring(inner, package, release)
+
+
+class Requiring(Wrapper):
+    """A backend that is made of a package, and tells which release of it is installed."""
+
+    def __init__(self, inner: Backend, package: str, release: str) -> None:
+        super().__init__(inner)
+        self.package, self.release = package, release
+
+    def versions(self) -> Mapping[str, str]:
+        return {**self.inner.versions(), self.package: self.release}
+
+
+def _installed(config: BackendConfig, package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        raise _refused(config, f"requires: {package} is not installed; install it, or leave it out") from None
+
+
+def _with_fault(config: BackendConfig, options: dict[str, Any]) -> Backend:
+    options = dict(options)
+    name = options.pop("fault", None)
     known = {**{fault: row.wrap for fault, row in FAULTS.items()}, **NOISE}
     if name not in known:
         raise _refused(config, f"unknown fault {name!r}; known: {', '.join(known)}")
-    if not isinstance(wrapped, dict) or "type" not in wrapped:
-        raise _refused(config, 'of: name the backend to wrap, such as of = { type = "hybrid" }')
-    inner = open_backend(_inner(config, wrapped))
+    inner = open_backend(_wrapped(config, options))
+    options.pop("of")
     try:
         return known[name](inner, **options)
     except TypeError as error:
         raise _refused(config, f"{name}: {error}") from error
 
 
-def _inner(config: BackendConfig, wrapped: dict[str, Any]) -> BackendConfig:
+def _wrapped(config: BackendConfig, given: Mapping[str, Any]) -> BackendConfig:
     """What is wrapped, under the same name and in the same directory; its options stand in `of`."""
+    wrapped = given.get("of")
+    if not isinstance(wrapped, dict) or "type" not in wrapped:
+        raise _refused(config, 'of: name the backend to wrap, such as of = { type = "hybrid" }')
     options = dict(wrapped)
     type, embedder = options.pop("type"), options.pop("embedder", config.embedder)
     return BackendConfig(config.name, type, options, embedder, config.directory, config.isolation)

@@ -138,6 +138,23 @@ def due_fires(db: Database, now: datetime) -> list[DueRow]:
         return [DueRow(*row) for row in rows]
 
 
+def unfinished_fires(db: Database, now: datetime) -> list[str]:
+    """Of what is due the fires that are not over, as their states: expected (nobody took it) or claimed."""
+    fire = m.fire.c
+    query = sa.select(fire.state).where(fire.due <= now, fire.state.in_(["expected", "claimed"]))
+    with db.read() as connection:
+        return list(connection.execute(query).scalars())
+
+
+def next_due(db: Database, now: datetime) -> datetime | None:
+    """When the next fire is due after `now`, of whatever schedule, as far as fires are written ahead."""
+    fire = m.fire.c
+    ahead = sa.select(sa.func.min(fire.due)).where(fire.due > now, fire.state == "expected")
+    with db.read() as connection:
+        due: datetime | None = connection.execute(ahead).scalar()
+    return due
+
+
 def schedule_calendar(db: Database, since: datetime, until: datetime) -> list[FireRow]:
     """Every fire of every schedule from `since` to `until`, both included, by time and name. It needs no
     living collector: what nobody took is missed, by the clock of who asks."""

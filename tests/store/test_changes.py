@@ -25,7 +25,7 @@ OLD = {
     "git": {"revision": "1" * 40, "branch": "main", "changed": False},
     "suite": "golden d4",
     "scorer": "4",
-    "meta": {"build": "411"},
+    "meta": {"build": "411", "scheduled_for": "2026-11-03T03:00Z"},
 }  # fmt: skip
 NEW = {
     "packages": {"mem0ai": "1.0.6", "openai": "2.2", "streamlit": "1.68", "tenacity": "9.0"},
@@ -40,7 +40,7 @@ NEW = {
     "git": {"revision": "2" * 40, "branch": "main", "changed": False},
     "suite": "golden d5",
     "scorer": "5",
-    "meta": {"build": "412"},
+    "meta": {"build": "412", "scheduled_for": "2026-11-04T03:00Z"},
 }  # fmt: skip
 
 plain = st.none() | st.booleans() | st.integers() | st.text(max_size=5)

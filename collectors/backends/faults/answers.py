@@ -6,7 +6,7 @@ import random
 import time
 import zlib
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from collectors.backend import Backend, BackendError, Hit, Recall, Usage
 from collectors.backends.faults.wrapper import WIDE, Wrapper, narrowed
@@ -169,14 +169,22 @@ class SomeCallsFail(Wrapper):
 class Flaky(Wrapper):
     """Noise that belongs to the question: a `share` of all questions is unsure, and each time one of these is
     asked, with probability `flip`, its k best hits stay away and the next best come. Which questions follows
-    from `seed` alone, and which times from `seed` and `night`, whatever else is asked in between."""
+    from `seed` alone, and which times from `seed` and `night`, whatever else is asked in between. `since`, an
+    ISO date, has each hour after it be a night of its own, so that none is like the one before."""
 
     def __init__(
-        self, inner: Backend, share: float = 0.1, flip: float = 0.3, seed: int = 0, night: int = 0
+        self,
+        inner: Backend,
+        share: float = 0.1,
+        flip: float = 0.3,
+        seed: int = 0,
+        night: int = 0,
+        since: str = "",
     ) -> None:
         super().__init__(inner)
         self.capabilities -= {"deterministic"}
-        self.share, self.flip, self.seed, self.night = share, flip, seed, night
+        self.share, self.flip, self.seed = share, flip, seed
+        self.night = _hours_since(since) if since else night
         self._asked: dict[str, int] = {}
 
     def recall(self, scope: Scope, query: str, k: int, leg: str | None = None) -> Recall:
@@ -193,3 +201,7 @@ class Flaky(Wrapper):
     def _draw(self, query: str, time: str) -> float:
         named = f"{self.seed}:{time}:{query}".encode("utf-8", "surrogatepass")
         return random.Random(zlib.crc32(named)).random()
+
+
+def _hours_since(day: str) -> int:
+    return (datetime.now(UTC) - datetime.fromisoformat(day).replace(tzinfo=UTC)) // timedelta(hours=1)

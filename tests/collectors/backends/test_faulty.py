@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import time_machine
 
 from collectors import failures, symptoms
 from collectors.backend import Backend, BackendConfig, BackendError, open_backend
@@ -429,6 +430,48 @@ def test_another_night_is_the_same_noise():
     changed = [{n for n in range(40) if len(set(map(tuple, of[n::40]))) > 1} for of in nights]
     assert changed[0] == changed[1] != set()
     assert nights[0] != nights[1]
+
+
+def test_each_hour_has_noise_of_its_own():
+    """With `since`, noise is the same within an hour, whichever the date was, and another one hour later."""
+    questions = [f"{FERRIES} {n}" for n in range(40)]
+
+    def told(since: str, at: datetime) -> list[list[str]]:
+        with time_machine.travel(at, tick=False):
+            return asked(filled("flaky", share=0.5, flip=0.5, since=since), questions, 3)
+
+    first = told("2026-03-01", datetime(2026, 3, 4, 3, 1, tzinfo=UTC))
+    assert told("2026-03-01", datetime(2026, 3, 4, 3, 50, tzinfo=UTC)) == first
+    assert told("2027-11-01", datetime(2027, 11, 4, 3, 1, tzinfo=UTC)) == first
+    assert told("2026-03-01", datetime(2026, 3, 4, 5, 1, tzinfo=UTC)) != first
+
+
+# Releases
+
+
+def required(tmp_path: Path, release: str) -> Backend:
+    """Of a package in a folder of the path."""
+    metadata = tmp_path / f"made_up_sdk-{release}.dist-info" / "METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text(f"Metadata-Version: 2.1\nName: made-up-sdk\nVersion: {release}\n")
+    return filled("returns-nothing", requires="made-up-sdk", releases=["1.5.0"])
+
+
+@pytest.mark.parametrize(("release", "found"), [("1.4.2", True), ("1.5.0", False), ("1.5.1", True)])
+def test_a_fault_of_a_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, release: str, found: bool):
+    """A backend that requires a package has the fault in the releases named alone, and tells which release
+    of the package it is made of."""
+    monkeypatch.syspath_prepend(tmp_path)
+    backend = required(tmp_path, release)
+    assert bool(ids(backend)) is found
+    assert backend.versions()["made-up-sdk"] == release
+
+
+def test_a_required_package_is_installed():
+    """A required package that is not installed is refused by its name."""
+    with pytest.raises(BackendError, match=r"requires: no-such-sdk is not installed") as refused:
+        opened("returns-nothing", requires="no-such-sdk")
+    assert refused.value.permanent
 
 
 def test_noise_is_no_longer_deterministic():

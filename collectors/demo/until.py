@@ -1,4 +1,4 @@
-"""Waiting for what processes do that a script has started."""
+"""Waiting for what processes do that we have started."""
 
 from __future__ import annotations
 
