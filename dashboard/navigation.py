@@ -29,8 +29,8 @@ const follow = (event) => {
 };
 
 export default function ({ data, setStateValue }) {
-  const narrow = window.innerWidth < 640;
-  if (narrow !== data?.narrow) setStateValue("narrow", narrow);
+  const room = {narrow: window.innerWidth < 640, tight: window.innerWidth < 1000};
+  for (const [name, is] of Object.entries(room)) if (is !== data?.[name]) setStateValue(name, is);
   if (!window.memtrendLinks) {
     window.memtrendLinks = true;
     document.addEventListener("click", follow, true);
@@ -54,10 +54,20 @@ def address(page: str, **parameters: str | int) -> str:
 
 def follow() -> None:
     """Does what `go` asked for. Called once, at the end of every run of the script."""
-    asked = {"address": st.session_state.pop(_TARGET, ""), "narrow": is_narrow()}
-    _browser(data=asked, key="navigation", on_narrow_change=lambda: None)
+    asked = {"address": st.session_state.pop(_TARGET, ""), "narrow": is_narrow(), "tight": is_tight()}
+    quietly = {f"on_{name}_change": lambda: None for name in ("narrow", "tight")}
+    _browser(data=asked, key="navigation", **quietly)
 
 
 def is_narrow() -> bool:
     """Whether the viewer's screen leaves a chart no room for names beside it."""
-    return bool(st.session_state.get("navigation", {}).get("narrow", False))
+    return _is("narrow")
+
+
+def is_tight() -> bool:
+    """Whether it leaves a chart no room for a table beside it."""
+    return _is("tight")
+
+
+def _is(room: str) -> bool:
+    return bool(st.session_state.get("navigation", {}).get(room, False))
