@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,9 +48,10 @@ class Table:
 
 
 def rows_by_trial(
-    rows: Iterable[AnswerRow | ValueRow], columns: Mapping[int, int]
+    rows: Iterable[tuple[Any, ...]], columns: Mapping[int, int]
 ) -> dict[tuple[int, int], Floats]:
-    """(run, trial) -> a value a column, NaN for none. `columns`: case id -> its place."""
+    """(run, trial) -> a value a column, NaN for none. `rows` begin with run, case and trial, and end with the
+    value; `columns`: case id -> its place."""
     found: dict[tuple[int, int], list[float]] = {}  # lists, since an array is slow to fill one by one
     for run_id, case_id, trial, *_, value in rows:
         column = columns.get(case_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 
@@ -26,9 +27,9 @@ from store.comparisons import (
 from store.metrics import METRICS
 from store.queries.comparing import ComparisonRecord, PlayedRow, failure_kinds
 from store.queries.runs import RunRow
-from store.queries.verdicts import AnswerRow, AskedCase, ValueRow
+from store.queries.verdicts import AskedCase
 from store.stats.bootstrap import bca
-from store.stats.comparisons import paired_difference, paired_ratio
+from store.stats.comparisons import orientation, paired_difference, paired_ratio, turned
 from store.stats.intervals import Floats, Indices, Interval, normal_quantile, wilson
 from store.stats.margins import Migration, cases_for_margin, migration
 from store.stats.power import blind_spot_of
@@ -39,6 +40,8 @@ ASSUMED = 0.1
 """Share of the cases that come out differently, where nothing is known yet."""
 WINDOW = timedelta(hours=24)
 """Runs that lie further apart may have met another provider, another load."""
+RATIO_DRAWS = 4_000
+"""Of a ratio that is shown with two decimals."""
 APPLIES, ERROR = "does not apply to {}", "got no answer from {}"
 
 
@@ -74,32 +77,27 @@ class _Side:
     def __init__(self, record: ComparisonRecord, runs: Sequence[RunRow], columns: Mapping[int, int]) -> None:
         self.runs, self.columns, self.ids = runs, columns, {row.id for row in runs}
         own = [row for row in record.results if row.run_id in self.ids]
-        self.passes = self._stacked(AnswerRow(row.run_id, row.case_id, row.trial, row.passed) for row in own)
-        latency = (
-            ValueRow(row.run_id, row.case_id, row.trial, "recall_ms", row.latency_ms)
-            for row in own
-            if row.status == "ok" and row.latency_ms is not None
+        self.passes = self._stacked((row.run_id, row.case_id, row.trial, row.passed) for row in own)
+        answered = (row for row in own if row.status == "ok")
+        self.latency = mean(
+            self._stacked((row.run_id, row.case_id, row.trial, row.latency_ms) for row in answered)
         )
-        self.latency = mean(self._stacked(latency))
         self.statuses: dict[int, Counter[str]] = defaultdict(Counter)
         for row in own:
             self.statuses[row.case_id][row.status] += 1
-        self.values: dict[str, list[ValueRow]] = defaultdict(list)
-        for value in record.values:
-            if value.run_id in self.ids:
-                self.values[value.metric].append(value)
+        self.values = record.values
         self.played = [row for row in record.played if row.run_id in self.ids]
         self.failures = failure_kinds(own)
         self.rate = mean(self.passes)
         self.trials = (~np.isnan(self.passes)).sum(axis=0)
         self.passed = np.nansum(self.passes, axis=0)
 
-    def _stacked(self, rows: Iterable[AnswerRow | ValueRow]) -> Floats:
+    def _stacked(self, rows: Iterable[tuple[Any, ...]]) -> Floats:
         found = rows_by_trial(rows, self.columns)
         return np.stack([*found.values()]) if found else np.full((1, len(self.columns)), np.nan)
 
     def metric(self, name: str) -> Floats:
-        return mean(self._stacked(self.values[name]))
+        return mean(self._stacked(row for row in self.values.get(name, ()) if row[0] in self.ids))
 
     def answered_n(self) -> int:
         return int(self.trials.sum())
@@ -260,23 +258,28 @@ class _Compared:
         )
 
     def _metrics(self) -> Iterator[MetricRow]:
-        shared = self.a.values.keys() & self.b.values.keys()
-        for name, metric in METRICS.items():
-            if name not in shared or metric.unit != "share" or name == "pass":
-                continue
-            before, after = (side.metric(name)[self.kept] for side in (self.a, self.b))
-            both = ~(np.isnan(before) | np.isnan(after))
-            if both.any():
-                yield self._metric(name, before[both], after[both], self._groups(both))
+        """One draw for all of them, where cases are independent."""
+        shares = [name for name, metric in METRICS.items() if metric.unit == "share" and name != "pass"]
+        sides = {name: (self._kept(self.a, name), self._kept(self.b, name)) for name in shares}
+        asked = {name: pair for name, pair in sides.items() if not np.isnan(pair[1] - pair[0]).all()}
+        better = {name: _towards_better(name, *pair) for name, pair in asked.items()}
+        drawn = {} if self.clusters is not None else _drawn_together(better)
+        for name, (a, b) in asked.items():
+            both = ~np.isnan(better[name])
+            yield self._metric(name, a[both], b[both], self._groups(both), drawn.get(name))
 
-    def _metric(self, name: str, a: Floats, b: Floats, groups: Indices | None) -> MetricRow:
+    def _kept(self, side: _Side, metric: str) -> Floats:
+        return side.metric(metric)[self.kept]
+
+    def _metric(
+        self, name: str, a: Floats, b: Floats, groups: Indices | None, drawn: Interval | None
+    ) -> MetricRow:
         worse, better = (a, b) if METRICS[name].better == "higher" else (b, a)
+        means = float(a.mean()), float(b.mean()), float((better - worse).mean())
+        if drawn is not None and drawn.low is not None:
+            return MetricRow(name, len(a), *means, drawn.low, drawn.high, drawn.method, None)
         found = paired_difference(worse, better, groups, level=LEVEL)
-        by = float(found.difference or 0.0)
-        rates = float(a.mean()), float(b.mean())
-        return MetricRow(
-            name, found.n, *rates, by, found.low, found.high, found.p, found.method, found.reason
-        )
+        return MetricRow(name, found.n, *means, found.low, found.high, found.method, found.reason)
 
     def _references(self) -> Iterator[Reference]:
         for row in self.record.references:
@@ -316,7 +319,7 @@ class _Compared:
             return
         a, b = self.a.latency[timed], self.b.latency[timed]
         groups = None if self.clusters is None else self._groups(np.isin(np.flatnonzero(self.kept), timed))
-        found = paired_ratio(a, b, groups)
+        found = paired_ratio(a, b, groups, resamples=RATIO_DRAWS)
         if found.reason is not None:
             return
         for what, one in zip(("recall_ms_median", "recall_ms_p95"), found.ratios, strict=True):
@@ -350,6 +353,22 @@ class _Compared:
                 yield f"The sides are of more than one {what.partition('_')[0]} version"
         if self.clusters is not None:
             yield "Cases of one conversation are not independent: intervals go by conversations"
+
+
+def _towards_better(metric: str, a: Floats, b: Floats) -> Floats:
+    found: Floats = b - a if METRICS[metric].better == "higher" else a - b
+    return found
+
+
+def _drawn_together(columns: Mapping[str, Floats]) -> dict[str, Interval]:
+    """Of each column whose values are fit to be resampled. Turned one way before, so that swapped sides
+    mirror their intervals."""
+    ways = {name: orientation(column[~np.isnan(column)]) for name, column in columns.items()}
+    if not columns:
+        return {}
+    matrix = np.stack([ways[name] * column for name, column in columns.items()], axis=1)
+    found = zip(columns, bca(matrix, level=LEVEL), strict=True)
+    return {name: turned(interval, ways[name]) for name, interval in found}
 
 
 def _clusters(cases: Sequence[AskedCase]) -> Indices | None:

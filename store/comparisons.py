@@ -54,7 +54,6 @@ class MetricRow(NamedTuple):
     better_by: float
     low: float | None
     high: float | None
-    p: float | None
     method: str
     reason: str | None
 

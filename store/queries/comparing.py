@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,7 +20,7 @@ from store.queries.operation import clock
 from store.queries.policy import quarantined_cases
 from store.queries.runs import RunRow, select_runs
 from store.queries.sides import environments, own_packages
-from store.queries.verdicts import AnswerRow, AskedCase, ValueRow, answers_of
+from store.queries.verdicts import AnswerRow, AskedCase, answers_of
 
 if TYPE_CHECKING:
     from store.comparisons import Comparison, Foresight, Turned
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 REFERENCES = {"nothing": "floor", "everything": "floor", "dense": "dense", "belief": "ceiling"}
 """Types of backends that are lines to read other rates by."""
 HIT_METRICS = tuple(metric.id for metric in METRICS.values() if metric.source == "hits")
+
+
+Value = tuple[int, int, int, float]
+"""Run, case, trial, value: of a metric there are tens of thousands, which names would make slow."""
 
 
 class ResultRow(NamedTuple):
@@ -65,9 +69,10 @@ class ReferenceRow(NamedTuple):
 
 
 class ComparisonRecord(NamedTuple):
-    """All that a comparison is reached from. `cases`: asked on either side; `asked`: case ids a side;
-    `results`, `values` and `played` of all runs of both; `releases`: version of each side's own package, ''
-    for none; `changes`: None where an environment was not kept."""
+    """All that a comparison is reached from. `suite`: name, version, kind, origin; `cases`: asked on either
+    side; `queries`: case id -> what it asks; `results` and `played` of all runs of both, `values` likewise by
+    metric; `releases`: version of each side's own package, '' for none; `changes`: None where an environment
+    was not kept."""
 
     suite: tuple[str, str, str, str]
     a: tuple[RunRow, ...]
@@ -76,7 +81,7 @@ class ComparisonRecord(NamedTuple):
     cases: tuple[AskedCase, ...]
     queries: Mapping[int, str]
     results: list[ResultRow]
-    values: list[ValueRow]
+    values: Mapping[str, Sequence[Value]]
     played: list[PlayedRow]
     references: tuple[ReferenceRow, ...]
     releases: tuple[str, str]
@@ -197,18 +202,18 @@ def _cases(
     return cases, {row.id: row.query for row in rows}
 
 
-def _values(connection: Connection, run_ids: Collection[int]) -> list[ValueRow]:
+def _values(connection: Connection, run_ids: Collection[int]) -> dict[str, list[Value]]:
     result, score = m.case_result.c, m.score.c
     query = (
-        sa.select(result.run_id, result.case_id, result.trial, score.metric_id, score.value)
+        sa.select(score.metric_id, result.run_id, result.case_id, result.trial, score.value)
         .join(m.run, m.run.c.id == result.run_id)
         .join(m.score, sa.and_(score.case_result_id == result.id, score.scorer_id == m.run.c.scorer_id))
         .where(result.run_id.in_(run_ids), score.metric_id.in_(HIT_METRICS))
     )
-    return [
-        ValueRow(run_id, case_id, trial, METRIC_NAMES[metric], value)
-        for run_id, case_id, trial, metric, value in plain_rows(connection, query)
-    ]
+    found: dict[str, list[Value]] = defaultdict(list)
+    for metric, *value in plain_rows(connection, query):
+        found[METRIC_NAMES[metric]].append((value[0], value[1], value[2], value[3]))
+    return found
 
 
 def _played(connection: Connection, run_ids: Collection[int]) -> list[PlayedRow]:

@@ -233,12 +233,12 @@ def _interval(pairs: Pairs, level: float, resamples: int, seed: int) -> Interval
         return _newcombe(pairs, level)
     if np.count_nonzero(pairs.differences) < FEWEST_DIFFERENT:
         return _instead(pairs, level, f"fewer than {FEWEST_DIFFERENT} cases differ")
-    sign = _orientation(pairs.differences)
+    sign = orientation(pairs.differences)
     if len(pairs.before) < FEWEST_CASES:
         found = typical_values(sign * pairs.differences, level)
     else:
         [found] = bca(sign * pairs.differences[:, None], level=level, resamples=resamples, seed=seed)
-    return _turned(found, sign) if found.reason is None else _instead(pairs, level, found.reason)
+    return turned(found, sign) if found.reason is None else _instead(pairs, level, found.reason)
 
 
 def _clustered(pairs: Pairs, clusters: Indices, level: float, resamples: int, seed: int) -> Interval:
@@ -253,9 +253,9 @@ def _clustered(pairs: Pairs, clusters: Indices, level: float, resamples: int, se
     if found.reason is not None:
         return _instead(pairs, level, found.reason, len(sums))
     if len(sums) >= FEWEST_TO_RESAMPLE:
-        sign = _orientation(sums)
+        sign = orientation(sums)
         drawn = cluster_bootstrap(sign * differences, clusters, level=level, resamples=resamples, seed=seed)
-        found = _outer(found, _turned(drawn, sign))._replace(method="CR1, cluster bootstrap", seed=seed)
+        found = _outer(found, turned(drawn, sign))._replace(method="CR1, cluster bootstrap", seed=seed)
     return _outer(found, _newcombe(pairs, level)) if pairs.binary else found
 
 
@@ -289,7 +289,7 @@ def _instead(pairs: Pairs, level: float, reason: str, clusters: int | None = Non
     return _newcombe(pairs, level, clusters)._replace(method=method, reason=reason)
 
 
-def _orientation(differences: Floats) -> int:
+def orientation(differences: Floats) -> int:
     """1 or -1: the way to turn differences before drawing, so that swapped sides mirror the interval."""
     ordered = np.sort(differences)
     skew = ordered + ordered[::-1]
@@ -297,7 +297,7 @@ def _orientation(differences: Floats) -> int:
     return -1 if len(leading) and leading[0] < 0 else 1
 
 
-def _turned(found: Interval, sign: int) -> Interval:
+def turned(found: Interval, sign: int) -> Interval:
     if sign > 0 or found.low is None or found.high is None:
         return found
     return found._replace(low=-found.high, high=-found.low)
