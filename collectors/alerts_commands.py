@@ -87,6 +87,14 @@ def mute(
 
 
 @alerts_app.command()
+def unmute(alert: Id, json: Json = False) -> None:
+    """Hear of it again before its mute is over."""
+    from store.alert_life import unmute as heard_again
+
+    _act(alert, json, lambda it, who: heard_again(it, who))
+
+
+@alerts_app.command()
 def resolve(alert: Id, reason: Reason, json: Json = False) -> None:
     """Say that it is over. Should it stand still, the next run opens another."""
     from store.alert_life import close

@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from types import TracebackType
+from typing import Literal
 
 from collectors.lease import Sightings, is_of_this_machine, named, release_those_of_the_dead, take, whoami
 from collectors.process import say
@@ -51,8 +52,11 @@ class Pulse:
         our name, a container that was started again, say, the lease is waited for."""
         give_up, told, seen = time.monotonic() + TTL_S + PATIENCE_S, False, Sightings()
         while not self.stop.is_set():
+            before = next((row for row in queries.leases(self.db) if row.name == NAME), None)
             release_those_of_the_dead(self.db)
             if token := take(self.db, NAME, TTL_S, seen):
+                if before and (told or not before.given_back):
+                    self._tell_succession(before)
                 return token
             holder = next((row for row in queries.leases(self.db) if row.name == NAME and row.held), None)
             if holder and not self.stand_by and (_may_live(holder) or time.monotonic() > give_up):
@@ -62,6 +66,12 @@ class Pulse:
                 say(f"standing by: {named(holder.owner)} leads")
             self.stop.wait(RETRY_S)
         return 0
+
+    def _tell_succession(self, before: LeaseRow) -> None:
+        """Another led until now: one that ended, for which this one stood by, or one that was killed."""
+        how = "which gave it back" if before.given_back else "which did not give it back"
+        level: Literal["info", "warning"] = "info" if before.given_back else "warning"
+        writes.add_event(self.db, level, NAME, f"{whoami()} took over the lead from {before.owner}, {how}")
 
     def _beat_on(self) -> None:
         """What keeps beats from being written is told once: it may last for days."""

@@ -326,7 +326,9 @@ def mute(incident: Incident, until: datetime, now: datetime, who: str, reason: s
 
 
 def unmute(incident: Incident, who: str = MACHINE) -> Turned:
-    """Its time is over, or a person lifts it."""
+    """Its time is over, or a person lifts it. Raises `NotPossible` where there is none to lift."""
+    if incident.muted_until is None:
+        raise NotPossible("it is not muted")
     return Turned(incident._replace(muted_until=None), (Step("unmuted", "", who),))
 
 

@@ -10,6 +10,9 @@ from typing import Any
 from sqlalchemy import DateTime, Dialect, Float, Text
 from sqlalchemy.types import TypeDecorator
 
+LARGEST = 2**63 - 1
+"""The largest number that a column of whole numbers holds, in either database: no row has a larger id."""
+
 
 class UtcDateTime(TypeDecorator[datetime]):
     """Aware UTC in and out; stored without a zone, so that it sorts as text."""

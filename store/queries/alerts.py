@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 from store import models as m
 from store.alert_life import STANDING_STATES, Cause, Incident
 from store.alert_signals import Signal
+from store.columns import LARGEST
 from store.database import Database
 from store.queries.health import censuses
 from store.queries.outbox import is_folded
@@ -243,6 +244,8 @@ def alerts(
 
 
 def alert(db: Database, alert_id: int) -> AlertRow | None:
+    if alert_id > LARGEST:
+        return None
     query = (
         sa.select(m.alert, m.suite.c.name.label("suite"), m.backend.c.name.label("backend"))
         .outerjoin(m.suite, m.suite.c.id == m.alert.c.suite_id)

@@ -112,12 +112,18 @@ def _deliveries() -> sa.Select[Any]:
 
 def undelivered(db: Database, limit: int = 100) -> list[DeliveryRow]:
     """What did not arrive, or waits: what failed first, and of either the newest first. What a digest told
-    has arrived."""
+    has arrived, and a test that failed is over once its channel has taken a message."""
     state = m.delivery.c.state
-    query = _deliveries().where(state != "sent", ~is_folded()).order_by(None)
+    query = _deliveries().where(state != "sent", ~is_folded(), ~_is_tested_again()).order_by(None)
     query = query.order_by((state == "failed").desc(), m.delivery.c.id.desc())
     with db.read() as connection:
         return [DeliveryRow(*row) for row in connection.execute(query.limit(limit))]
+
+
+def _is_tested_again() -> sa.ColumnElement[bool]:
+    delivery, sent = m.delivery.c, m.delivery.alias("sent").c
+    since = sa.exists().where(sent.channel == delivery.channel, sent.state == "sent", sent.id > delivery.id)
+    return sa.and_(delivery.kind == "test", delivery.state == "failed", since)
 
 
 def is_queued(db: Database, key: str) -> bool:

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from store import models as m
+from store.columns import LARGEST
 from store.database import Database
 from store.metrics import METRIC_NAMES
 from store.queries.common import Rolled, is_whole, shown_status
@@ -92,7 +93,7 @@ def count_runs(db: Database, **chosen: Unpack[RunFilter]) -> int:
 
 
 def run(db: Database, run_id: int) -> RunRow | None:
-    return next(iter(runs(db, ids=[run_id])), None)
+    return next(iter(runs(db, ids=[run_id])), None) if run_id <= LARGEST else None
 
 
 def progress(db: Database) -> list[RunRow]:

@@ -17,6 +17,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.sql.base import Executable
 
 from store import models as m
+from store import words
 from store.alert_messages import frozen, sample
 from store.database import NOW, Database, upsert
 from store.hiding import redacted
@@ -104,7 +105,8 @@ def give_up(db: Database, claim: Claim, status: int | None, error: str) -> bool:
     with db.write() as connection:
         if not _settled(connection, claim, state="failed", status=status, error=why):
             return False
-        message = f"{claim.key} was not delivered, after {claim.attempts} attempts: {why}"
+        tries = words.count(claim.attempts, "attempt")
+        message = f"{claim.key} was not delivered, after {tries}: {why}"
         insert_event(connection, "error", SOURCE, message, None)
         return True
 

@@ -182,6 +182,15 @@ def test_mute(told, refused, one):
         assert (code, part in said) == (2, True), said
 
 
+def test_a_mute_is_lifted(told, refused, one):
+    """By hand, under the name of who did it; what is not muted has nothing to lift."""
+    told("mute", "1", "--for", "8h")
+    found = told("unmute", "1")
+    assert found["muted_until"] is None
+    assert (found["steps"][-1]["action"], found["steps"][-1]["author"]) == ("unmuted", author())
+    assert refused("unmute", "1") == (2, "memtrend: alert 1: it is not muted\n")
+
+
 def test_what_was_meant_begins_the_baseline(told, folder, one):
     """It is over, and later runs are held against the run that showed it."""
     assert told("intended", "1", "--reason", "the new ranking")["state"] == "intended"
@@ -216,6 +225,7 @@ def test_a_reason_is_asked_for(refused, one, command):
     [
         (["show", "99"], 3, "no alert 99; memtrend alerts list"),
         (["ack", "99"], 3, "no alert 99"),
+        (["show", "9" * 20], 3, f"no alert {'9' * 20}; memtrend alerts list"),
         (["list", "--state", "shut"], 2, "unknown state 'shut'; known: suspicion"),
         (["list", "--kind", "worse"], 2, "unknown kind 'worse'; known: critical"),
         (["test", "team"], 2, "unknown channel 'team'; none is configured"),

@@ -67,6 +67,23 @@ def test_a_stand_by_takes_over(home, db, monkeypatch):
     with Pulse(db, threading.Event(), stand_by=True) as leader:
         assert leader.token == old + 1
     assert said == ["standing by: process 1 on elsewhere leads"]
+    event = queries.events(db)[0]
+    assert (event.level, event.source) == ("info", NAME)
+    assert event.message.endswith("took over the lead from elsewhere:1, which gave it back")
+
+
+def test_a_succession_after_a_kill_is_told(home, db):
+    """Health shows as a warning that the collector before was killed, and who leads now; the first collector
+    of a record, and one that starts after a proper end, have nothing to tell."""
+    for _ in range(2):
+        with Pulse(db, threading.Event()):
+            pass
+    assert queries.events(db) == []
+    writes.acquire_lease(db, NAME, "elsewhere:1", -1)
+    with Pulse(db, threading.Event()):
+        event = queries.events(db)[0]
+    assert event.level == "warning"
+    assert event.message.endswith("took over the lead from elsewhere:1, which did not give it back")
 
 
 def test_a_stand_by_can_be_stopped(home, db, monkeypatch):

@@ -184,6 +184,14 @@ def test_what_did_not_arrive(db: Database) -> None:
     assert [row.key for row in queries.undelivered(db, limit=1)] == ["refused"]
 
 
+def test_a_test_that_failed_is_over_after_a_success(db: Database) -> None:
+    """A channel that takes messages again is not held against its failed test; an alert that nobody heard
+    of, and the test of another channel, still are."""
+    for channel, error in (("team", "HTTP 404"), ("ops", "HTTP 404"), ("team", None)):
+        writes.record_test(db, writes.a_test(channel), 200, error)
+    assert [row.channel for row in queries.undelivered(db)] == ["ops"]
+
+
 def test_urgent_ones_go_alone(db: Database) -> None:
     """Asked for what waits for no rate, older messages are passed over."""
     queue(db, "one")
@@ -241,7 +249,7 @@ def test_what_is_given_up_is_an_event(db: Database) -> None:
     queue(db, "one")
     assert writes.give_up(db, claim(db), 400, "HTTP 400")
     assert states(db) == {"one": "failed"}
-    assert queries.events(db)[0].message == "one was not delivered, after 1 attempts: HTTP 400"
+    assert queries.events(db)[0].message == "one was not delivered, after 1 attempt: HTTP 400"
 
 
 def test_what_waits_for_nobody_is_dropped(db: Database) -> None:
