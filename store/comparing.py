@@ -269,7 +269,8 @@ class _Compared:
             yield self._metric(name, a[both], b[both], self._groups(both), drawn.get(name))
 
     def _kept(self, side: _Side, metric: str) -> Floats:
-        return side.metric(metric)[self.kept]
+        values: Floats = side.metric(metric)[self.kept]
+        return values
 
     def _metric(
         self, name: str, a: Floats, b: Floats, groups: Indices | None, drawn: Interval | None
@@ -363,12 +364,18 @@ def _towards_better(metric: str, a: Floats, b: Floats) -> Floats:
 def _drawn_together(columns: Mapping[str, Floats]) -> dict[str, Interval]:
     """Of each column whose values are fit to be resampled. Turned one way before, so that swapped sides
     mirror their intervals."""
-    ways = {name: orientation(column[~np.isnan(column)]) for name, column in columns.items()}
-    if not columns:
+    fit = {name: column for name, column in columns.items() if not _is_of_one_trial(column)}
+    if not fit:
         return {}
-    matrix = np.stack([ways[name] * column for name, column in columns.items()], axis=1)
-    found = zip(columns, bca(matrix, level=LEVEL), strict=True)
+    ways = {name: orientation(column[~np.isnan(column)]) for name, column in fit.items()}
+    matrix = np.stack([ways[name] * column for name, column in fit.items()], axis=1)
+    found = zip(fit, bca(matrix, level=LEVEL), strict=True)
     return {name: turned(interval, ways[name]) for name, interval in found}
+
+
+def _is_of_one_trial(differences: Floats) -> bool:
+    """Yes and no alone, to which Newcombe's interval belongs."""
+    return bool(np.isin(differences[~np.isnan(differences)], (-1, 0, 1)).all())
 
 
 def _clusters(cases: Sequence[AskedCase]) -> Indices | None:
