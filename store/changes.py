@@ -42,7 +42,7 @@ PINS = ("config.package", "config.with")
 """Paths of what names the packages of a release."""
 
 SCHEDULED_FOR = "scheduled_for"
-"""In the meta of a scheduled run: the fire that it is of, another one each night, and no cause of anything."""
+"""In the meta of a scheduled run: of which fire it is, another one each night, so the cause of nothing."""
 
 LONGEST = 48
 """Characters of a value in a sentence."""
@@ -221,7 +221,7 @@ def title(found: Changes, most: int = 3) -> str:
 def sentence(change: Change) -> str:
     """ "mem0ai 1.0.5 → 1.0.6", "torch 2.5.0 removed". Hashes are cut to 8 digits, long texts to their
     beginning."""
-    old, new = _shown(change.old), _shown(change.new)
+    old, new = shown(change.old), shown(change.new)
     if change.old is None:
         return f"{change.name} {new} added"
     if change.new is None:
@@ -237,7 +237,8 @@ def git_range(git: Change | None) -> str | None:
     return f"{old}..{new}" if old != new else None
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value in a sentence: hashes cut to 8 digits, long texts to their beginning."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     text = re.sub(r"\b[0-9a-f]{12,}\b", lambda found: found[0][:8], " ".join(text.split()))
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

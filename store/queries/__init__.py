@@ -147,6 +147,7 @@ from store.queries.policy import (
     retired_cases,
     suite_log,
 )
+from store.queries.reporting import RunReport, run_report
 from store.queries.results import (
     EXPORTED,
     CaseResult,
@@ -228,6 +229,7 @@ from store.queries.verdicts import (
     run_baseline,
     verdict_record,
 )
+from store.queries.week import week
 
 __all__ = [
     "CALIBRATION",
@@ -284,6 +286,7 @@ __all__ = [
     "RunChanges",
     "RunFilter",
     "RunPace",
+    "RunReport",
     "RunRow",
     "RunState",
     "ScheduleRow",
@@ -391,6 +394,7 @@ __all__ = [
     "run_baseline",
     "run_cases",
     "run_paces",
+    "run_report",
     "run_states",
     "run_tags",
     "runs",
@@ -424,5 +428,6 @@ __all__ = [
     "waiting_fires",
     "waiting_requests",
     "was_closed",
+    "week",
     "worse_runs",
 ]
