@@ -15,6 +15,7 @@ from store.settings import SettingsError
 PAGES = (
     ("overview", "Overview", "dashboard", "Is everything all right now?"),
     ("trends", "Trends", "show_chart", "How did it go?"),
+    ("compare", "Compare", "compare_arrows", "A or B? Before or after?"),
     ("runs", "Runs", "play_circle", "What happened?"),
     ("alerts", "Alerts", "notifications", "What must I do?"),
     ("suites", "Suites", "fact_check", "Can the questions be trusted?"),
