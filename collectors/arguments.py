@@ -84,6 +84,27 @@ def writable(path: Path) -> TextIO:
         raise Refused(f"cannot write {path}: {error.strerror}") from None
 
 
+def refuse_unwritable(path: Path | None) -> None:
+    """Refuses a place that takes no file, before what is to stand in it is paid for."""
+    if path is None:
+        return
+    is_new = not path.exists()
+    try:
+        path.open("a").close()
+        if is_new:
+            path.unlink()
+    except OSError as error:
+        raise Refused(f"cannot write {path}: {error.strerror}") from None
+
+
+def write_to(path: Path, text: str, mode: str = "w") -> None:
+    try:
+        with path.open(mode, encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise Refused(f"cannot write {path}: {error.strerror}") from None
+
+
 def pairs(given: list[str] | None) -> dict[str, str]:
     split = [text.partition("=") for text in given or ()]
     for key, sign, _ in split:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from datetime import datetime
 from pathlib import Path
@@ -35,6 +35,7 @@ from collectors.backend_commands import backend_app
 from collectors.baseline_commands import baseline_app
 from collectors.canary_commands import canary_app
 from collectors.commands import Backends, Json, Meta, Suites, Tag, database, print_json, say, settings
+from collectors.compare_commands import compare_command
 from collectors.demo_commands import demo
 from collectors.diff_commands import diff
 from collectors.ending import explained, running_long
@@ -66,6 +67,7 @@ ORDER = (
         "verdict",
         "alerts",
         "gate",
+        "compare",
         "baseline",
         "diff",
         "mark",
@@ -80,6 +82,18 @@ class InOrder(TyperGroup):
 
     def list_commands(self, context: Any) -> list[str]:
         return sorted(super().list_commands(context), key=ORDER.index)
+
+
+def _report(name: str) -> Callable[..., str]:
+    """A report as the dashboard draws it, loaded when it is asked for."""
+
+    def drawn(*told: Any, **how: Any) -> str:
+        from dashboard import report
+
+        text: str = getattr(report, name)(*told, **how)
+        return text
+
+    return drawn
 
 
 app = typer.Typer(
@@ -103,6 +117,7 @@ app.command()(show)
 app.command()(export)
 app.command()(verdict)
 app.command()(gate)
+app.command("compare")(compare_command(_report("comparison_html"), _report("comparison_markdown")))
 app.command()(lint)
 app.command()(mutants)
 for maintenance in (backup, restore, prune):

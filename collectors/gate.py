@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from collectors.arguments import refuse_unwritable
 from collectors.configured import plan, suite_bars
 from collectors.environment import git_revision
 from collectors.pairs import Todo
@@ -169,7 +170,7 @@ def _against(db: Database, asked: Asked) -> Against | None:
     if asked.file:
         if asked.file.exists():
             return _of_file(asked)
-        _refuse_unwritable(asked.file)
+        refuse_unwritable(asked.file)
         return None
     if asked.against == RECORD:
         found = queries.baseline_now(db, asked.suite, asked.backend)
@@ -177,15 +178,6 @@ def _against(db: Database, asked: Asked) -> Against | None:
     if asked.against.startswith(GREEN):
         return _of_green(db, asked, asked.against.removeprefix(GREEN))
     return _alone([_run_named(db, asked)], asked.against)
-
-
-def _refuse_unwritable(path: Path) -> None:
-    """Raises `NotUsable` for a place that takes no file, before five trials are paid for."""
-    try:
-        path.touch()
-        path.unlink()
-    except OSError as error:
-        raise NotUsable(f"cannot write {path}: {error.strerror}") from None
 
 
 def _of_file(asked: Asked) -> Against:

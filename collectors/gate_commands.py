@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from collectors.arguments import BAD, NO_ANSWER, Refused, only_one, pairs
+from collectors.arguments import BAD, NO_ANSWER, Refused, only_one, pairs, write_to
 from collectors.commands import Json, Meta, database, print_json, say, settings
 
 if TYPE_CHECKING:
@@ -138,15 +138,7 @@ def _write_all(results: str, summary: str, junit: Path | None, md: Path | None) 
         (Path(on_github) if on_github else None, summary, "a"),
     ):
         if path:
-            _write_to(path, text, mode)
-
-
-def _write_to(path: Path, text: str, mode: str) -> None:
-    try:
-        with path.open(mode, encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise Refused(f"cannot write {path}: {error.strerror}") from None
+            write_to(path, text, mode)
 
 
 def _document(ended: Ended, suspects: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
