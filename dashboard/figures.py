@@ -34,13 +34,15 @@ class Tick(NamedTuple):
 
 class Window(NamedTuple):
     """What a chart looks out on: the range of time, the viewer's zone, the page's theme. `narrow`: a screen
-    on which names have no room beside the chart, so that markers and numbers stand for them."""
+    on which names have no room beside the chart, so that markers and numbers stand for them;
+    `tight`: one with less room than usual."""
 
     start: datetime
     end: datetime
     zone: ZoneInfo
     theme: Theme
     narrow: bool = False
+    tight: bool = False
 
 
 def safe(text: str) -> str:
@@ -162,8 +164,8 @@ def beside(text: str, theme: Theme, y: float, *, color: str = "", shift: float =
 
 _MARK_WIDTH = 6.2
 """Px that a character of a mark's label takes, about."""
-_PLOT_WIDTH, _NARROW_WIDTH = 1050, 250
-"""Px between the margins on a screen of usual width, and on a narrow one: enough to tell which labels would
+_PLOT_WIDTH, _TIGHT_WIDTH, _NARROW_WIDTH = 1050, 400, 250
+"""Px between the margins on a screen of usual width, and on smaller ones: enough to tell which labels would
 collide."""
 
 
@@ -172,7 +174,7 @@ def add_marks(figure: go.Figure, marks: Sequence[Tick], times: Sequence[datetime
     answers the pointer."""
     lanes = [0.0, 0.0]
     seconds = (window.end - window.start).total_seconds() or 1.0
-    width = _NARROW_WIDTH if window.narrow else _PLOT_WIDTH
+    width = _NARROW_WIDTH if window.narrow else _TIGHT_WIDTH if window.tight else _PLOT_WIDTH
     shapes, labels = [], []
     for mark in sorted(marks):
         at = between(mark.at, times)

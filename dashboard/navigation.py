@@ -28,11 +28,15 @@ const follow = (event) => {
   go(link.href);
 };
 
+// A link with the focus has a shade of grey that few can see.
+const focused = "a:focus-visible { outline: 2px solid currentColor !important; outline-offset: 1px }";
+
 export default function ({ data, setStateValue }) {
   const room = {narrow: window.innerWidth < 640, tight: window.innerWidth < 1000};
   for (const [name, is] of Object.entries(room)) if (is !== data?.[name]) setStateValue(name, is);
   if (!window.memtrendLinks) {
     window.memtrendLinks = true;
+    document.head.append(Object.assign(document.createElement("style"), { textContent: focused }));
     document.addEventListener("click", follow, true);
   }
   if (data?.address) go(data.address);
@@ -57,6 +61,11 @@ def follow() -> None:
     asked = {"address": st.session_state.pop(_TARGET, ""), "narrow": is_narrow(), "tight": is_tight()}
     quietly = {f"on_{name}_change": lambda: None for name in ("narrow", "tight")}
     _browser(data=asked, key="navigation", **quietly)
+
+
+def room() -> tuple[bool, bool]:
+    """Narrow, and tight: see below."""
+    return is_narrow(), is_tight()
 
 
 def is_narrow() -> bool:

@@ -41,9 +41,8 @@ def download(label: str, file_name: str, frame: Callable[[], pd.DataFrame], key:
 
 def beneath(note: str, file_name: str, frame: Callable[[], pd.DataFrame]) -> None:
     """What stands beneath a chart: how to read it, and its numbers to take along."""
-    told, taken = st.columns([14, 1], gap="small")
-    told.caption(note)
-    with taken:
+    with st.container(horizontal=True, vertical_alignment="top", gap="small", wrap=False):
+        st.caption(note, width="stretch")
         download("CSV", file_name, frame)
 
 

@@ -59,7 +59,8 @@ def numbers(content: Mapping[str, Any], key: str, label: str = "Numbers") -> Non
     """A button that shows what a verdict rests on: read only once it is pressed, since pages have dozens."""
     with st.popover(label, type="tertiary", key=key, on_change="rerun") as shown:
         if shown.open:
-            st.markdown(plain(verdict_words.evidence(content)))
+            told = [verdict_words.evidence(content), verdict_words.how_sure(content)]
+            st.markdown(plain(" ".join(filter(None, told))))
             rows = [
                 {"": one.what, "What it rests on": plain(one.value)} for one in verdict_words.numbers(content)
             ]

@@ -65,7 +65,8 @@ def page() -> None:
     _title(backend, history, results, run)
     _alerts(suite, name, backend)
     _history(name, [row for row in rows if row.cells], history, suite, backend)
-    left, right = st.columns(2, gap="medium")
+    with st.grid(2, min_column_width=420, gap="medium"):
+        left, right = st.container(), st.container()
     with left:
         _story(version)
         _diagnosis(results, version.k)
@@ -197,12 +198,12 @@ def _history(
     times = sorted(point.started_at for point in shown)
     steps = [axes.usual_step([cell.at for cell in row.cells]) for row in rows]
     margin = min(max(steps) / 2, timedelta(days=1))
-    window = Window(
-        times[0] - margin, times[-1] + margin, parts.zone(), parts.theme(), navigation.is_narrow()
-    )
+    window = Window(times[0] - margin, times[-1] + margin, parts.zone(), parts.theme(), *navigation.room())
     own = [point.started_at for point in history if point.backend == backend]
     told = "; ".join(f"{row.backend}: {row.words}" for row in rows)
     figure = charts.history(rows, window, _changes(suite, backend, own or times))
+    if window.narrow:
+        parts.key({row.backend: row.style for row in rows})
     st.plotly_chart(
         figure, key="history", on_select=_opened, selection_mode="points", theme=None, config=charts.CONFIG,
         alt=f"Outcome of the case in every run. {told}",
@@ -304,7 +305,8 @@ def _came_back(
         for result in results:
             _answer(version, result, run)
         return
-    before, now = st.columns(2, gap="small")
+    with st.grid(2, min_column_width=230, gap="small"):
+        before, now = st.container(), st.container()
     with before:
         _answer(version, data.ask(queries.case_results, version.case_id, passed.id)[0], passed)
     with now:
@@ -368,14 +370,14 @@ def _outcome(result: CaseResult) -> None:
 
 def _hits(hits: Sequence[stories.Returned]) -> None:
     for hit in hits:
-        rank, told, score = st.columns([0.5, 6, 1], gap="small")
-        rank.caption(str(hit.rank))
-        with told.container(gap=None):
-            st.text(hit.text)
-            if hit.tone:
-                word, color = TONES[hit.tone]
-                st.badge(word if hit.within else f"{word}, beyond k", color=color)
-        score.caption("" if hit.score is None else f"{hit.score:.3g}")
+        with st.container(horizontal=True, gap="small"):
+            st.caption(str(hit.rank), width=20)
+            with st.container(gap=None, width="stretch"):
+                st.text(hit.text)
+                if hit.tone:
+                    word, color = TONES[hit.tone]
+                    st.badge(word if hit.within else f"{word}, beyond k", color=color)
+            st.caption("" if hit.score is None else f"{hit.score:.3g}", width=36)
 
 
 def _cost(result: CaseResult) -> None:

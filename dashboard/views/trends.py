@@ -124,7 +124,7 @@ def _window(days: int) -> Window:
     """Whole days, so that the questions stay the same for the caches."""
     zone = parts.zone()
     end = parts.now().replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
-    return Window(end - timedelta(days=days), end, zone, parts.theme(), navigation.is_narrow())
+    return Window(end - timedelta(days=days), end, zone, parts.theme(), *navigation.room())
 
 
 def _shown(suite: str) -> list[str]:
