@@ -147,7 +147,8 @@ class Comparison(NamedTuple):
     (asked on one side alone, changed between, an error, in quarantine); `blind_spot`: the smallest loss that
     these cases would have shown with 80 % power; `changes`: from A's newest environment to B's, None where
     one was not kept, and `suspects` of a loss among them; `latencies`: each side's, one value a case, ms;
-    `warnings`: what to know before trusting it, as sentences."""
+    `warnings`: what to know before trusting it, as sentences; `licence` and `citation` of the suite;
+    `with_texts`: whether texts of memories were asked for, and may be shown."""
 
     suite: str
     suite_version: str
@@ -170,6 +171,9 @@ class Comparison(NamedTuple):
     changes: Changes | None
     latencies: tuple[tuple[float, ...], tuple[float, ...]]
     warnings: tuple[str, ...]
+    licence: str = ""
+    citation: str = ""
+    with_texts: bool = False
 
     @property
     def cannot_rule_out(self) -> float | None:

@@ -102,6 +102,8 @@ def comparison(c: Comparison) -> dict[str, Any]:
     return {
         "suite": c.suite,
         "suite_version": c.suite_version,
+        "licence": c.licence,
+        "citation": c.citation,
         "a": _side(c.a),
         "b": _side(c.b),
         "verdict": found.verdict,

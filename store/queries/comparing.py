@@ -20,6 +20,7 @@ from store.queries.operation import clock
 from store.queries.policy import quarantined_cases
 from store.queries.runs import RunRow, select_runs
 from store.queries.sides import environments, own_packages
+from store.queries.suites import suites
 from store.queries.verdicts import AnswerRow, AskedCase, answers_of
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ def comparison(
     from store.comparing import compared  # numpy and scipy: half a second that no other query needs
 
     found = compared(comparison_record(db, suite, a, b, names), margin)
+    of = next(row for row in suites(db) if row.name == suite)
+    found = found._replace(licence=of.licence, citation=of.citation, with_texts=with_texts)
     if not with_texts:
         return found
     turned = {one.case_id for one in (*found.lost, *found.gained)}
