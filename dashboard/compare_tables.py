@@ -1,4 +1,5 @@
-"""The tables of Compare: rows in, frames out. A cell is never markup."""
+"""The tables of Compare: rows in, frames out. A cell of a frame is never markup; rows of a plain table are
+escaped."""
 
 from __future__ import annotations
 
@@ -10,9 +11,10 @@ import streamlit as st
 
 from dashboard import health_tables
 from dashboard.forest import told_first
+from dashboard.parts import plain
 from store import comparison_words, words
 from store.changes import Change, Changes
-from store.comparisons import Comparison, SideTold, Turned
+from store.comparisons import Comparison, Turned
 
 LOST, GAINED, PERHAPS_LOST, PERHAPS_GAINED = "lost", "gained", "lost?", "gained?"
 TREE = "of_backend."
@@ -143,60 +145,45 @@ def kinds(rows: Sequence[Turned]) -> str:
 # Beside each other ----------------------------------------------------------------------------------------
 
 
-def ratios_frame(c: Comparison) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            {
-                "what": comparison_words.ratio_name(row).capitalize(),
-                "a": comparison_words.ratio_amount(row, row.a),
-                "b": comparison_words.ratio_amount(row, row.b),
-                "ratio": comparison_words.ratio(row),
-                "n": row.n,
-                "note": row.reason,
-            }
-            for row in c.ratios
-        ]
-    )
+def ratios(c: Comparison) -> list[dict[str, str]]:
+    return [
+        {
+            "": comparison_words.ratio_name(row).capitalize(),
+            "A": comparison_words.ratio_amount(row, row.a),
+            "B": comparison_words.ratio_amount(row, row.b),
+            "B / A, 95 % interval": comparison_words.ratio(row),
+            "n": str(row.n),
+            "Why no interval": plain(row.reason or "") if row.low is None else "",
+        }
+        for row in c.ratios
+    ]
 
 
-def ratios_columns() -> dict[str, Any]:
-    column = st.column_config
-    return {
-        "what": column.TextColumn("What", width=190),
-        "a": column.TextColumn("A", width=70),
-        "b": column.TextColumn("B", width=70),
-        "ratio": column.TextColumn("B / A, 95 % interval", width=140),
-        "n": column.NumberColumn("n", width=50),
-        "note": column.TextColumn("Why no interval", width=180),
-    }
-
-
-def references_frame(c: Comparison) -> pd.DataFrame:
+def references(c: Comparison) -> list[dict[str, str]]:
     """The two sides, and the lines to read them by, on the same cases."""
-    sides = [_side(one, which, c.cases) for which, one in (("A", c.a), ("B", c.b)) if one.rate is not None]
-    lines = [_rate(row.name, row.rate, (row.low, row.high), row.n, comparison_words.reference(row))
-             for row in c.references]  # fmt: skip
-    return pd.DataFrame([*sides, *lines])
-
-
-def _side(one: SideTold, which: str, n: int) -> dict[str, Any]:
-    return _rate(f"{which}: {one.name}", one.rate or 0.0, (one.low, one.high), n, f"{one.trials} trials")
+    sides = [
+        _rate(
+            f"{which}: {one.name}", one.rate, (one.low, one.high), c.cases, words.count(one.trials, "trial")
+        )
+        for which, one in (("A", c.a), ("B", c.b))
+        if one.rate is not None
+    ]
+    lines = [
+        _rate(row.name, row.rate, (row.low, row.high), row.n, comparison_words.reference(row))
+        for row in c.references
+    ]
+    return [*sides, *lines]
 
 
 def _rate(
     name: str, rate: float, ends: tuple[float | None, float | None], n: int, note: str
-) -> dict[str, Any]:
-    return {"name": name, "pass": rate * 100, "interval": words.interval("pass", *ends), "n": n, "note": note}
-
-
-def references_columns() -> dict[str, Any]:
-    column = st.column_config
+) -> dict[str, str]:
     return {
-        "name": column.TextColumn("On the same cases", width=150),
-        "pass": column.NumberColumn("Pass %", format="%.1f", width=66),
-        "interval": column.TextColumn("95 % interval", width=96),
-        "n": column.NumberColumn("n", width=50),
-        "note": column.TextColumn("What it is", width=220),
+        "": plain(name),
+        "Pass rate": words.amount("pass", rate),
+        "95 % interval": words.interval("pass", *ends),
+        "n": str(n),
+        "What it is": note,
     }
 
 

@@ -14,7 +14,6 @@ from dashboard.palette import Pair, pair
 from store import queries
 from store.comparisons import Comparison
 from store.queries import AlertRow, SideChoice
-from store.queries.comparing import REFERENCES
 from store.sides import Side, side
 from store.stats.margins import MARGIN
 
@@ -27,11 +26,13 @@ LABELS = {
     "run": "{backend}, run {what} of {moment}",
 }
 STANDING = ("open", "acknowledged")
+BROUGHT = frozenset({"keyword", "dense", "hybrid", "belief"})
+"""Types of backends that come with memtrend: they are seldom what is in use."""
 
 
 class Chosen(NamedTuple):
     """`a` and `b` name the sides, as `store.sides` reads them, "" where there is none to choose; `margin` in
-    points; `told` are the places under each, for what it turned out to be, `tools` that at the row's end."""
+    points; `told` are the places under A, B and suite, `tools` the one at the row's end."""
 
     suite: str
     a: str
@@ -76,7 +77,7 @@ def choose(suites: Sequence[str]) -> Chosen:
         tools.button(
             "Swap", icon=":material/swap_horiz:", type="tertiary", on_click=_swap, help="A becomes B"
         )
-    return Chosen(suite, *chosen, margin, choices, told, tools)
+    return Chosen(suite, *chosen, margin, choices, [*told, places[2].empty()], tools)
 
 
 def _select(which: str, label: str, text: str, choices: Sequence[SideChoice]) -> None:
@@ -87,7 +88,7 @@ def _select(which: str, label: str, text: str, choices: Sequence[SideChoice]) ->
     options = [*labels, *([text] if text and text not in labels else [])]
     st.selectbox(
         label, options, key=key, format_func=lambda one: labels.get(one, one), on_change=_keep,
-        placeholder="none yet", index=None,
+        placeholder="none yet", index=0 if text else None,
     )  # fmt: skip
 
 
@@ -139,7 +140,7 @@ def default(suite: str, choices: Sequence[SideChoice]) -> tuple[str, str]:
     alert, kinds = _alert(suite, own), {one.name: one.type for one in data.ask(queries.backends)}
     if not own:
         return "", ""
-    a = alert.backend if alert else next((name for name in own if kinds[name] not in REFERENCES), own[0])
+    a = alert.backend if alert else next((name for name in own if kinds[name] not in BROUGHT), own[0])
     if others := [name for name in own if name != a]:
         rates = _rates(suite)
         return a, max(others, key=lambda name: rates.get(name, 0.0))

@@ -15,10 +15,10 @@ from dashboard.palette import Pair, Style, Theme
 from store import words
 from store.comparisons import Comparison
 
-HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 236, 44, 16, 10, 26
+HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 246, 44, 16, 24, 26
 MARKED = {0.5: "median", 0.95: "p95"}
-NAMED = (0.72, 0.3)
-"""Where along the faster and the slower line its name stands, on the outer side of each."""
+LONGEST = 20
+"""Characters of a name."""
 
 
 class _Side(NamedTuple):
@@ -38,7 +38,7 @@ def figure(c: Comparison, theme: Theme, styles: Pair | None = None) -> go.Figure
     chart = go.Figure(layout=_layout(theme, [time for side in drawn for time in side.times]))
     for side in drawn:
         chart.add_traces([_line(side), _points(side)])
-    annotate(chart, _names(drawn, theme))
+    annotate(chart, [_names(drawn, theme)])
     return chart
 
 
@@ -101,15 +101,17 @@ def _points(side: _Side) -> go.Scatter:
     )  # fmt: skip
 
 
-def _names(drawn: Sequence[_Side], theme: Theme) -> Iterator[go.layout.Annotation]:
-    for side, share, edge in zip(drawn, NAMED, ("right", "left"), strict=False):
-        name = side.name if len(side.name) <= 24 else f"{side.name[:23]}…"
-        text = f"{side.style.glyph} <b>{safe(name)}</b>"
-        x = math.log10(side.at(share))
-        shift = -9 if edge == "right" else 9
-        yield note(
-            text, theme, color=side.style.colour, x=x, xref="x", xanchor=edge, xshift=shift, y=share, yref="y"
-        )
+def _names(drawn: Sequence[_Side], theme: Theme) -> go.layout.Annotation:
+    """Above the plot, where neither line hides them on any screen."""
+    told = [
+        f'<span style="color:{side.style.colour}">{side.style.glyph} <b>{safe(_cut(side.name))}</b></span>'
+        for side in drawn
+    ]
+    return note("   ".join(told), theme, x=0, xanchor="left", y=1, yref="paper", yshift=11)
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
 
 
 def alt(c: Comparison) -> str:

@@ -20,9 +20,9 @@ from store.comparisons import FEWEST_FOR_A_VERDICT, Comparison, MetricRow, TagRo
 
 ROW, LOW_ROW, HEAD, AXIS = 26, 46, 34, 24
 """Of a row, of one whose words stand above its line, of the heading, of the numbers beneath."""
-LEFT, RIGHT = 500, 170
+LEFT, RIGHT = 520, 170
 """For the columns before the plot, and for the word behind it."""
-COLUMNS = {"n": 214, "a": 276, "b": 338, "by": 410, "interval": 488}
+COLUMNS = {"n": 214, "a": 274, "b": 332, "by": 404, "interval": 506}
 """Right edges, from where the names begin."""
 LONGEST = {False: 32, True: 26}
 """Characters of a name, in a wide figure and in a narrow one."""

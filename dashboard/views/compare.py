@@ -35,12 +35,12 @@ LOOKS: dict[Word, tuple[Colour, str]] = {
 FIRST_TAGS = 12
 """That are drawn before all are asked for."""
 LINKS = 40
-COSTS = {
-    "money_per_1000": "1,000 questions",
-    "ingest_tokens": "Model tokens a memory",
-    "plants_per_s": "Memories planted a second",
+RATIOS = {
+    "Latency p95, B / A": ("recall_ms_p95", "recall_ms_median"),
+    "Tokens returned, B / A": ("returned_tokens",),
+    "": ("money_per_1000", "ingest_tokens", "plants_per_s"),
 }
-"""The first that is known has a card."""
+"""Cards: of each the first that is known."""
 
 
 def page() -> None:
@@ -76,8 +76,9 @@ def page() -> None:
 
 def _sides(c: Comparison, chosen: Chosen) -> None:
     """What each turned out to be, below where it was chosen."""
-    for place, one in zip(chosen.told, (c.a, c.b), strict=True):
-        place.caption(plain(comparison_words.side(one, parts.zone())))
+    sides = [comparison_words.side(one, parts.zone()) for one in (c.a, c.b)]
+    for place, told in zip(chosen.told, [*sides, words.origin(c.suite_origin)], strict=True):
+        place.caption(plain(told))
 
 
 # Without an answer ----------------------------------------------------------------------------------------
@@ -125,10 +126,10 @@ def _nothing_shared(c: Comparison, chosen: Chosen) -> None:
 
 
 def _cards(c: Comparison) -> None:
-    answer, figures = st.columns([1, 2.5], gap="small")
+    answer, figures = st.columns([1, 1.9], gap="small")
     with answer.container(border=True, height="stretch", gap="small"):
         _answer(c)
-    with figures, st.grid(5, min_column_width=150, gap="small"):
+    with figures, st.grid(3, min_column_width=170, gap="small"):
         for label, value, *notes in _figures(c):
             parts.card(label, value, *notes)
 
@@ -151,8 +152,9 @@ def _numbers(c: Comparison) -> list[dict[str, str]]:
     found = c.migration
     rows = {
         "Difference of the pass rates": f"{comparison_words.points(found.difference or 0.0)} points",
-        f"{LEVEL:.0%} interval": comparison_words.interval(found.low, found.high) or f"none: {found.reason}",
-        "Margin": f"−{comparison_words.margin(found.margin)}, one-sided {found.alpha:.0%}",
+        f"{LEVEL * 100:.0f} % interval": comparison_words.interval(found.low, found.high)
+        or f"none: {found.reason}",
+        "Margin": f"−{comparison_words.margin(found.margin)}, one-sided {found.alpha * 100:.0f} %",
         "Method": found.method,
         "Seed": "none was drawn" if found.seed is None else str(found.seed),
         "Cases": f"{c.cases} compared, {len(c.dropped)} dropped",
@@ -174,13 +176,16 @@ def _figures(c: Comparison) -> Iterator[tuple[str, ...]]:
     found, ratios = c.migration, {row.what: row for row in c.ratios}
     interval = comparison_words.interval(found.low, found.high)
     by = "–" if found.difference is None else f"{comparison_words.points(found.difference)} points"
-    yield "B − A, pass rate", by, f"{LEVEL:.0%}: {interval} · n {c.cases}" if interval else "no interval"
+    yield (
+        "B − A, pass rate",
+        by,
+        f"{LEVEL * 100:.0f} %: {interval} · n {c.cases}" if interval else "no interval",
+    )
     yield "Cases", *_counts(c)
-    if row := ratios.get("recall_ms_p95") or ratios.get("recall_ms_median"):
-        yield "Latency p95, B / A", *_ratio(row)
-    if row := next((ratios[what] for what in COSTS if what in ratios), None):
-        yield COSTS[row.what], *_cost(row)
     yield "Cannot rule out", *_loss(c)
+    for label, known in RATIOS.items():
+        if row := next((ratios[what] for what in known if what in ratios), None):
+            yield label or comparison_words.ratio_name(row).capitalize(), *_ratio(row)
 
 
 def _counts(c: Comparison) -> tuple[str, str, str]:
@@ -201,24 +206,22 @@ def _counts(c: Comparison) -> tuple[str, str, str]:
 
 
 def _ratio(row: RatioRow) -> tuple[str, str, str]:
-    bounds = (
-        f"{row.low:.2f} to {row.high:.2f} · n {row.n}" if row.low and row.high else f"no interval · n {row.n}"
-    )
+    bounds = f"{row.low:.2f} to {row.high:.2f}" if row.low and row.high else "no interval"
     sides = [comparison_words.ratio_amount(row, value) for value in (row.a, row.b)]
-    return ("–" if row.ratio is None else f"{row.ratio:.2f} ×"), bounds, " → ".join(sides)
-
-
-def _cost(row: RatioRow) -> tuple[str, str]:
-    sides = [comparison_words.ratio_amount(row, value) for value in (row.a, row.b)]
-    return " → ".join(sides), comparison_words.ratio(row)
+    times = "–" if row.ratio is None else f"{row.ratio:.2f} ×"
+    if row.what == "money_per_1000":
+        return " → ".join(sides), times, f"n {row.n}"
+    return times, f"95 %: {bounds} · n {row.n}", " → ".join(sides)
 
 
 def _loss(c: Comparison) -> tuple[str, str]:
     if c.cannot_rule_out is None:
         return "anything", "there is no interval"
     wide = max((-row.low for row in c.tags if row.low is not None and row.low < 0), default=0.0)
-    tags = f"points; in tags up to {wide * 100:.0f}" if wide else "points"
-    return (f"a loss of {c.cannot_rule_out * 100:.1f}" if c.cannot_rule_out else "no loss at all"), tags
+    tags = f"in tags up to {wide * 100:.0f} points"
+    if not c.cannot_rule_out:
+        return "no loss in all", tags
+    return f"a loss of {c.cannot_rule_out * 100:.1f}", f"points; {tags}"
 
 
 def _warnings(c: Comparison) -> None:
@@ -274,10 +277,12 @@ def _turned(c: Comparison) -> None:
 
 def _kinds(c: Comparison) -> None:
     """Counted above the table that names them."""
-    for what, which, rows in (("Lost", "B", c.lost), ("Gained", "A", c.gained)):
-        if rows:
-            told = f"{what} {len(rows)}, by what went wrong on {which}: {compare_tables.kinds(rows)}"
-            st.markdown(f":small[{plain(told)}]")
+    told = [
+        f"{what} {len(rows)}, by what went wrong on {which}: {compare_tables.kinds(rows)}"
+        for what, which, rows in (("Lost", "B", c.lost), ("Gained", "A", c.gained))
+        if rows
+    ]
+    st.markdown("  \n".join(f":small[{plain(line)}]" for line in told))
 
 
 def _where(c: Comparison, one: Turned, change: str) -> dict[str, str | int]:
@@ -314,9 +319,7 @@ def _beside(c: Comparison) -> None:
     with right:
         _environment(c)
         st.subheader("What to read the rates by", anchor=False)
-        health_tables.table(
-            compare_tables.references_frame(c), "references", compare_tables.references_columns()
-        )
+        st.table(compare_tables.references(c), border="horizontal", hide_index=True)
 
 
 def _latency(c: Comparison) -> None:
@@ -328,7 +331,7 @@ def _latency(c: Comparison) -> None:
             f"Share of answers that had come by a time; marked: median and p95. n {len(c.latencies[0])}."
         )
     if c.ratios:
-        health_tables.table(compare_tables.ratios_frame(c), "ratios", compare_tables.ratios_columns())
+        st.table(compare_tables.ratios(c), border="horizontal", hide_index=True)
 
 
 def _environment(c: Comparison) -> None:
@@ -349,13 +352,13 @@ def _environment(c: Comparison) -> None:
 
 def _unseen(c: Comparison) -> None:
     st.subheader("What this could not have seen", anchor=False)
+    open_ = c.migration.verdict == "inconclusive"
     lines = [
         comparison_words.blind_spot(c),
-        *comparison_words.foresight(c.foresight),
+        *(comparison_words.foresight(c.foresight) if open_ else []),
         *(f"Left out: {line}" for line in comparison_words.dropped(c)),
     ]
-    for line in lines:
-        st.markdown(f"- {plain(line)}")
+    st.markdown("\n".join(f"- {plain(line)}" for line in lines))
 
 
 page()
