@@ -19,7 +19,7 @@ from collectors.pairs import Done, Todo, not_begun, run_todo, told
 from collectors.plans import Outdated, Progress
 from collectors.process import INTERRUPTED, Stop
 from collectors.resume import resumed
-from store import queries
+from store import comparison_words, queries
 from store.database import Database
 from store.errors import StoreError
 from store.settings import Settings
@@ -83,7 +83,7 @@ def _refuse_compared(rows: Sequence[queries.RunRow]) -> None:
         if row.subset == queries.COMPARED:
             raise NothingToResume(
                 f"run {row.id} is a side of a comparison, which goes on with it when it is asked for again: "
-                f"memtrend compare {row.backend} {row.meta.get('compared_with', '')} --suite {row.suite}"
+                + comparison_words.again(row)
             )
 
 

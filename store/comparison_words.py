@@ -5,6 +5,7 @@ A is in use, B the candidate; both are called by the names they were asked by.
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import tzinfo
@@ -23,6 +24,7 @@ from store.comparisons import (
     Turned,
     Word,
 )
+from store.queries.runs import RunRow
 
 _VERDICTS: dict[Word, str] = {
     "better": "Better",
@@ -194,6 +196,12 @@ def foresight(f: Foresight) -> list[str]:
     of = f"If {share}, as is assumed" if f.assumed else f"Where {share}, as in the newest runs"
     enough = "no number does" if f.likely is None else f"it takes {f.likely:,}"
     return [f"{first}.", f"{of}, {enough}."] if f.discordant else [f"{first}."]
+
+
+def again(run: RunRow) -> str:
+    """The command that goes on with a side that was interrupted."""
+    sides = [shlex.quote(str(one)) for one in (run.backend, run.meta.get("compared_with", "OTHER"))]
+    return f"memtrend compare {' '.join(sides)} --suite {shlex.quote(run.suite)}"
 
 
 # Its parts ------------------------------------------------------------------------------------------------

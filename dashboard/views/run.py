@@ -11,7 +11,7 @@ import streamlit as st
 
 from dashboard import data, findings, incidents, navigation, parts, tables
 from dashboard.parts import plain
-from store import queries, verdict_titles, words
+from store import comparison_words, queries, verdict_titles, words
 from store.alert_life import TOLD_STATES
 from store.metrics import METRICS
 from store.queries import AlertRow, CaseRow, RunRow, VerdictRow
@@ -133,6 +133,8 @@ def _beside(run: RunRow) -> None:
     if run.subset == queries.CONFIRM:
         about = run.trigger.rpartition(":")[2]
         _stands_at("This run asked once more what another had asked; what came of it stands there.", about)
+    if run.subset == queries.COMPARED:
+        st.markdown("This run is a side of a comparison, and no night of its series.")
     if run.control_of is not None:
         told = "A frozen release made this run in the same hours, to be compared with."
         _stands_at(told, run.control_of)
@@ -151,7 +153,9 @@ def _problem(run: RunRow) -> None:
         parts.state(run.status)
         st.markdown(plain(words.run_reason(run.status, run.reason)))
         if run.status == "interrupted":
-            st.code("memtrend run --resume", language="bash", width=420)
+            is_side = run.subset == queries.COMPARED
+            again = comparison_words.again(run) if is_side else "memtrend run --resume"
+            st.code(again, language="bash", width=420)
         else:
             st.markdown("Is the backend as its adapter expects it? This asks it a little, and says:")
             st.code(f"memtrend doctor {shlex.quote(run.backend)}", language="bash", width=420)
