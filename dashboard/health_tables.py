@@ -24,6 +24,7 @@ from store.queries import (
     RunState,
 )
 
+LEG = "A leg of its search: vector, keyword."
 LEVELS = {"error": "red", "warning": "orange", "info": ""}
 """Levels of events with their colours, the worst first."""
 
@@ -177,10 +178,10 @@ def counts_columns(frame: pd.DataFrame) -> dict[str, Any]:
         "mark": column.ImageColumn("", width=34),
         "backend": column.TextColumn("Backend", width=84),
         "suite": column.TextColumn("Suite", width=80),
-        "leg": column.TextColumn("Leg", width=74),
-        "count": column.NumberColumn("Count", format="localized", width=66),
+        "leg": column.TextColumn("Index", width=74, help=LEG),
+        "count": column.NumberColumn("Memories", format="localized", width=72),
         "over": column.LineChartColumn("30 days", y_min=0, width=86, color="gray"),
-        "stands": badges("Legs", colours, 106),
+        "stands": badges("Stands", colours, 106),
     }
 
 

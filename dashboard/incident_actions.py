@@ -53,8 +53,7 @@ def _acknowledge(row: AlertRow) -> None:
 
 
 def _mute(row: AlertRow) -> None:
-    until = row.incident.muted_until
-    if until is not None and until > parts.now():
+    if incidents.is_muted(row.incident):
         st.button("Unmute", icon=":material/notifications_active:", on_click=incidents.unmute, args=(row.id,))
         return
 
@@ -101,3 +100,4 @@ def _form(
             st.radio("Choose", choice[1], key=choice[0], horizontal=True, label_visibility="collapsed")
         st.text_input("Reason", key=key, placeholder="why, in a few words" if needed else "why, if it helps")
         st.form_submit_button(label, type="primary", on_click=submit)
+        st.caption(parts.SIGNED)

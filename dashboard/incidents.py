@@ -11,7 +11,7 @@ import streamlit as st
 from dashboard import data, parts, sparkline
 from dashboard.parts import Colour, plain
 from dashboard.sparkline import Dot, Frame
-from store import alert_life, alert_titles, alert_words, queries, writes
+from store import alert_life, alert_titles, alert_words, queries, words, writes
 from store.alert_kinds import KINDS
 from store.alert_life import TOLD_STATES, Incident, Turned
 from store.alert_signals import Signal
@@ -62,9 +62,14 @@ def look(incident: Incident) -> Look:
     return _SUSPICIONS.get(incident.state) or LOOKS[incident.kind.name]
 
 
-def urgency(row: AlertRow) -> tuple[bool, int]:
-    """By which the worst comes first: what nobody has, then by kind."""
-    return row.incident.acknowledged_by is not None, list(KINDS).index(row.incident.kind.name)
+def urgency(row: AlertRow) -> tuple[bool, bool, int]:
+    """By which the worst comes first: what is heard of, then what nobody has, then by kind."""
+    it = row.incident
+    return is_muted(it), it.acknowledged_by is not None, list(KINDS).index(it.kind.name)
+
+
+def is_muted(incident: Incident) -> bool:
+    return incident.muted_until is not None and incident.muted_until > parts.now()
 
 
 def number(alert_id: int) -> str:
@@ -100,7 +105,7 @@ def _many(names: Sequence[str], nouns: str) -> str:
 def holder(incident: Incident) -> str:
     """Who has it and until when it is muted, as markdown."""
     until = incident.muted_until
-    muted = f"muted until {parts.moment(until)}" if until and until > parts.now() else ""
+    muted = f"muted until {parts.moment(until)}" if until and is_muted(incident) else ""
     drill = "a drill" if incident.drill else ""
     return " · ".join(plain(one) for one in (alert_titles.holder(incident), muted, drill) if one)
 
@@ -117,7 +122,9 @@ def row(one: AlertRow) -> None:
         with told.container(gap="xxsmall"):
             _told(one)
         for place in drawn:
-            place.image(image, width="stretch", alt=f"Its series: {alert_words.title(one.incident)}")
+            with place.container(gap=None):
+                st.image(image, width="stretch", alt=f"Its series: {alert_words.title(one.incident)}")
+                st.markdown(f":small[:gray[{plain(_drawn(one))}]]")
         with ways.container(horizontal=True, vertical_alignment="center", horizontal_alignment="right"):
             if one.incident.state == "open" and data.may_write():
                 st.button("I have it", key=f"have-{one.id}", on_click=acknowledge, args=(one.id,))
@@ -132,6 +139,11 @@ def _told(one: AlertRow) -> None:
     st.markdown(plain(alert_words.evidence(it)))
     since = alert_titles.since(it, parts.moment(it.opened_at), parts.now())
     st.markdown(f":small[:gray[{plain(since)} · {holder(it)}]]")
+
+
+def _drawn(one: AlertRow) -> str:
+    label = words.label(metric_of(alert_words.lead(one.incident)))
+    return f"{label}, last {SHOWN.days} days, with its 95 % interval; dotted: it began"
 
 
 def chart(one: AlertRow) -> str:

@@ -105,12 +105,13 @@ def title(finding: str, until: datetime | None) -> None:
         st.caption(f"data until {moment(until)}" if until else "no data", width="content")
 
 
-def heading(text: str) -> DeltaGenerator:
-    """A table's heading; what is drawn within stands beside it: its tools."""
+def heading(text: str, meaning: str | None = None) -> DeltaGenerator:
+    """A table's heading; what is drawn within stands beside it: its tools. `meaning`: for who asks what it
+    is."""
     row = st.container(
         horizontal=True, vertical_alignment="center", horizontal_alignment="distribute", gap="small"
     )
-    row.subheader(text, anchor=False, width="content")
+    row.subheader(text, anchor=False, width="content", help=meaning)
     return row
 
 

@@ -7,15 +7,17 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from dashboard import data, parts
+from dashboard import data, health_tables, parts, tables
 from store import queries
 from store.queries import MutantRow
+
+MEANING = "A healthy backend is broken on purpose in every known way: does the suite notice?"
 
 
 def card(suite: str) -> None:
     mutants = data.ask(queries.mutants, suite)
     if not mutants:
-        parts.card("Faults caught", "–", "not tried yet: memtrend mutants")
+        parts.card("Faults caught", "–", "not tried yet: memtrend mutants", meaning=MEANING)
         return
     caught = sum(row.detected for row in mutants)
     right = sum(row.kind_right for row in mutants)
@@ -24,13 +26,16 @@ def card(suite: str) -> None:
         f"{caught} of {len(mutants)} mutants",
         f"{right} called by their right name",
         f"put into {mutants[0].backend}",
+        meaning=MEANING,
     )
 
 
 def table(suite: str) -> None:
     """Those that were missed first: they are why to look."""
-    st.subheader("Mutants: does the suite notice a broken memory?", anchor=False)
     mutants = data.ask(queries.mutants, suite)
+    with parts.heading("Mutants: does the suite notice a broken memory?", MEANING):
+        if mutants:
+            tables.download("CSV", "mutants.csv", lambda: health_tables.rows_csv(mutants))
     if not mutants:
         st.markdown("Not tried on this version yet: `memtrend mutants` puts every fault into a backend.")
         return

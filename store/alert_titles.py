@@ -23,7 +23,7 @@ MONTH = timedelta(days=30)
 
 
 def alerts_title(standing: Sequence[Holder], closed: int) -> str:
-    """ "Two alerts are open; nobody has one of them". `closed`: how many are over."""
+    """ "Two alerts are open; nobody has taken one of them". `closed`: how many are over."""
     told = [one for one in standing if one.state in TOLD_STATES]
     if not told:
         return _quiet(len(standing), closed)
@@ -41,8 +41,8 @@ def _owned(told: Sequence[Holder], free: Sequence[Holder]) -> str:
         whose = {1: "it", 2: "both"}.get(len(told), "all of them")
         return f"{names[0]} has {whose}" if len(names) == 1 else "each has somebody"
     if len(free) < len(told):
-        return f"nobody has {words.spelled(len(free))} of them"
-    return f"nobody has {'it' if len(told) == 1 else 'them'}"
+        return f"nobody has taken {words.spelled(len(free))} of them"
+    return f"nobody has taken {'it' if len(told) == 1 else 'them'}"
 
 
 def _quiet(suspicions: int, closed: int) -> str:

@@ -157,7 +157,9 @@ def _leak(signal: Signal) -> str:
     leak = signal.content["leak"]
     before, after = (words.amount("pass", leak[name]) for name in ("before", "after"))
     first = leak["first_bad"]
-    return f"The pass rate went from {before} to {after} from run {first} on, as no single night showed."
+    return (
+        f"The pass rate sank slowly from {before} to {after}, from run {first} on: no single night showed it."
+    )
 
 
 def _threshold(signal: Signal) -> str:
@@ -174,9 +176,11 @@ def _shrinkage(signal: Signal) -> str:
     told = signal.content
     if "counted" in told and isinstance(told["counted"], Mapping):
         counts = words.listed([f"{leg} {n:,}" for leg, n in told["counted"].items()])
-        return f"Its legs disagree: {counts} memories."
+        return f"Its indexes disagree: {counts} memories."
     share = 100 * told["counted"] / told["expected"]
-    return f"Leg {told['leg']} holds {told['counted']:,} of {told['expected']:,} memories ({share:.1f} %)."
+    return (
+        f"The {told['leg']} index holds {told['counted']:,} of {told['expected']:,} memories ({share:.1f} %)."
+    )
 
 
 def _failing(signal: Signal) -> str:

@@ -136,14 +136,18 @@ def _indexes(pulse: Pulse) -> list[str]:
     if not pulse.indexes:
         return []
     more = len(pulse.indexes) - 1
-    return [pulse.indexes[0] + (f", and {words.count(more, 'other leg')} likewise" if more else "")]
+    return [
+        pulse.indexes[0]
+        + (f", and {words.count(more, 'other index', 'other indexes')} likewise" if more else "")
+    ]
 
 
 def leg_off(backend: str, leg: str, stands: str) -> str:
     """A leg that does not hold what it should. `stands`: as `legs` says it."""
     if stands == "differ":
-        return f"The legs of the index of {backend} differ"
-    return f"The index of {backend} has {stands} in leg {leg}"
+        return f"The indexes of {backend} differ"
+    n, _, way = stands.partition(" ")
+    return f"The {leg} index of {backend} holds {n} {'memory' if n == '1' else 'memories'} {way}"
 
 
 def _configuration(pulse: Pulse) -> list[str]:
@@ -163,7 +167,7 @@ def refused_configuration(told: Iterable[tuple[datetime, str]], started: datetim
 
 
 def settings_title(file: str, origins: Iterable[str], default: str, writes: bool) -> str:
-    """Where what is in force comes from, and whether these pages may ask for runs. `origins` of every key:
+    """Where what is in force comes from, and what these pages let people do. `origins` of every key:
     the `file`, with what follows, a variable, or `default`."""
     found = Counter(
         "file" if file and one.startswith(file) else "variables" for one in origins if one != default
@@ -174,7 +178,8 @@ def settings_title(file: str, origins: Iterable[str], default: str, writes: bool
     )
     source = words.listed(told) or "every key has its default"
     source = source if found["file"] else source.capitalize()
-    return f"{source}; these pages {'may ask for runs' if writes else 'only read'}"
+    may = "may start runs and act on alerts" if writes else "can only read"
+    return f"{source}; who opens these pages {may}"
 
 
 def begun(late: timedelta) -> str:
@@ -187,12 +192,17 @@ def taken(waited: float) -> str:
     return "in under a second" if waited < 1 else f"after {words.duration(waited)}"
 
 
+def _late(seconds: float) -> str:
+    return "under a second" if seconds < 1 else words.duration(seconds)
+
+
 def punctuality(fires: Iterable[FireRow]) -> str | None:
     """How long after they were due fires of the last day began; None where none did."""
     late = [(fire.started_at - fire.due).total_seconds() for fire in fires if fire.started_at]
     if not late:
         return None
-    return f"those of the last day began {taken(median(late))}, the latest {taken(max(late))}"
+    usual, latest = (_late(seconds) for seconds in (median(late), max(late)))
+    return f"those of the last day began {usual} late" + (f", the latest {latest}" if latest != usual else "")
 
 
 def may_write(allowed: bool | None, host: str, loopback: bool) -> str:

@@ -115,7 +115,8 @@ def how_sure(content: Content) -> str:
 def _leaked(leak: Content) -> str:
     before, after = (words.amount("pass", leak[name]) for name in ("before", "after"))
     return (
-        f"The pass rate went from {before} to {after} at run {leak['first_bad']}, as no single night showed."
+        f"The pass rate sank slowly from {before} to {after}, from run {leak['first_bad']} on: "
+        "no single night showed it."
     )
 
 

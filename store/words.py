@@ -420,10 +420,16 @@ def asked_again(passes: int, n: int) -> str:
 
 def suite_title(name: str, cases: int, tags: int, runs: int, flaky: int) -> str:
     """What a suite can be trusted for, as far as it is known."""
-    asks = f"{name} asks {count(cases, 'case')} over {count(tags, 'tag')}"
+    asks = f"{name} asks {count(cases, 'case')}" + (f" over {count(tags, 'tag')}" if tags else "")
     if not runs:
         return f"{asks}; no whole run has asked them yet"
     return f"{asks}; {'none' if not flaky else spelled(flaky)} of them {'is' if flaky < 2 else 'are'} flaky"
+
+
+def moved(added: int, removed: int, changed: int) -> str:
+    """ "2 new, 1 changed": what a version did to the cases of the one before; "the same" where nothing."""
+    told = ((added, "new"), (removed, "gone"), (changed, "changed"))
+    return ", ".join(f"{n} {word}" for n, word in told if n) or "the same"
 
 
 def telling(telling: int | None, asked: int | None) -> str:

@@ -37,6 +37,8 @@ from store.queries import AlertRow, RunRow, TrendPoint
 
 BEFORE = timedelta(days=30)
 """So far before it began the chart looks back."""
+UNOWNED = "default"
+"""The owner of what nobody was named for."""
 MOST_ROWS = 10
 """Lost cases that are drawn; the table has all."""
 
@@ -89,7 +91,7 @@ def _facts(row: AlertRow) -> None:
         incidents.where(row),
         f"seen first {parts.moment(it.opened_at)}",
         over or f"for {alert_titles.lasted(it.opened_at, parts.now())}",
-        f"owner {plain(it.owner)}",
+        *([f"owner {plain(it.owner)}"] if it.owner != UNOWNED else []),
         *(["a drill, raised on purpose"] if it.drill else []),
     ]
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
@@ -124,8 +126,9 @@ def _cards(it: Incident, signal: Signal) -> None:
     with places[0].container(border=True, height="stretch", gap="small"):
         st.markdown("Did it change?" if judged else "What is wrong?")
         st.markdown(f"**{plain(alert_words.evidence(it))}**")
-        notes = [_asked(signal), KINDS[signal.key.kind].meaning if not judged else ""]
-        _notes([*notes, verdict_words.blind_spot(signal.content) if judged else ""])
+        if judged:
+            _sure(signal)
+        _notes([verdict_words.blind_spot(signal.content) if judged else KINDS[signal.key.kind].meaning])
     if judged:
         with places[1].container(border=True, height="stretch", gap="small"):
             way = "better" if signal.key.kind == "improvement" else "worse"
@@ -137,6 +140,12 @@ def _cards(it: Incident, signal: Signal) -> None:
 def _notes(notes: Sequence[str]) -> None:
     for note in filter(None, notes):
         st.markdown(f":small[:gray[{plain(note)}]]")
+
+
+def _sure(signal: Signal) -> None:
+    """How sure it is in a sentence, with the numbers behind it."""
+    if sure := verdict_words.how_sure(signal.content):
+        st.markdown(f":small[:gray[{plain(sure)}]]", help=_asked(signal) or None)
 
 
 def _asked(signal: Signal) -> str:
@@ -180,9 +189,13 @@ def _chart(row: AlertRow, signal: Signal) -> None:
     )  # fmt: skip
     squares = ", a square for its case" if rows else ""
     drawn = f" {MOST_ROWS} of {len(row.incident.cases)} lost cases are drawn." if _are_more(row) else ""
-    st.caption(
-        f"{words.label(metric).capitalize()} of whole runs.{drawn} Click a point for its run{squares}."
+    what = (
+        f"{words.label(metric).capitalize()} of whole runs with its 95 % interval, newest n {points[-1].n}."
     )
+    tables.beneath(
+        f"{what}{drawn} Click a point for its run{squares}.", f"alert-{row.id}.csv",
+        lambda: tables.lines_frame([line], metric),
+    )  # fmt: skip
 
 
 def _began(signal: Signal, points: Sequence[TrendPoint]) -> datetime | None:
@@ -266,8 +279,9 @@ def _case_opened() -> None:
 def _signals(it: Incident) -> None:
     if len(it.signals) < 2:
         return
-    st.subheader("All that is wrong in it", anchor=False)
     frame = alert_tables.signals_frame(it.signals)
+    with parts.heading("All that is wrong in it"):
+        tables.download("CSV", "signals.csv", lambda: frame)
     health_tables.table(frame, "signals", alert_tables.signals_columns())
 
 
@@ -279,9 +293,11 @@ def _suspects(row: AlertRow, signal: Signal) -> None:
     if signal.run_id is None:
         _ways(row, signal)
         return
-    st.subheader("Suspects", anchor=False)
+    frame = alert_tables.suspects_frame(it.suspects)
+    with parts.heading("Suspects", "What changed between the last good and the first bad run."):
+        if it.suspects:
+            tables.download("CSV", "suspects.csv", lambda: frame)
     if it.suspects:
-        frame = alert_tables.suspects_frame(it.suspects)
         health_tables.table(frame, "suspects", alert_tables.suspects_columns())
         if any(one["moved_before"] for one in it.suspects):
             st.caption("Unlikely: it had changed before, without effect.")

@@ -22,6 +22,10 @@ NIGHTS = 30
 EVENTS = 500
 REQUESTS = 50
 """Of so many requests it is told how long they waited."""
+A_AGAINST_A = (
+    "A against A: a backend is run twice in a row, and held against itself as if it had changed. What "
+    "differs is noise."
+)
 WAITING = ("queued", "claimed")
 COMMANDS = (
     ("Run the suites, collect by the schedules and serve these pages", "memtrend up"),
@@ -71,7 +75,7 @@ def _pulses() -> None:
         parts.card("Runs of the last 24 hours", *_whole(closed))
         parts.card("Next scheduled run", *_next(clock))
         parts.card("Queue of requests", *_queue(clock))
-        parts.card("False verdicts, A against A", *_false(_calibrations()))
+        parts.card("False alarms, nothing changed", *_false(_calibrations()), meaning=A_AGAINST_A)
 
 
 def _beats() -> list[HeartbeatRow]:
@@ -121,7 +125,7 @@ def _alive(pulse: Pulse, beats: Sequence[HeartbeatRow], clock: datetime) -> tupl
     return (
         f"beat {words.ago(clock - timedelta(seconds=pulse.age), clock)}",
         who if pulse.alive else f"gone: {who}",
-        f"leads with token {held[0].token}" if held else "nobody leads",
+        "" if held else "nobody leads",
     )
 
 
@@ -172,7 +176,7 @@ def _false(found: dict[tuple[str, str], list[CalibrationPoint]]) -> tuple[str, .
     if not told:
         few = "told from five days of baseline on"
         return "–", few if any(found.values()) else "no calibration yet"
-    return f"{sum(told):.0f} of {len(told)}", "1 in 20 is what the first look allows"
+    return f"{sum(told):.0f} of {len(told)}", "looks at an unchanged backend; 1 in 20 is to be expected"
 
 
 # Calendar -------------------------------------------------------------------------------------------------
@@ -202,7 +206,10 @@ def _calendar() -> None:
         "purpose. Blank: not scheduled. A click opens the run; of several fires of a day the worst is shown."
     )
     wrong = health_tables.fires_frame(found, runs)
+    off = [fire for fire in found if fire.state not in ("done", "due")]
     if not wrong.empty:
+        with parts.heading("What did not run as planned"):
+            tables.download("CSV", "fires-wrong.csv", lambda: health_tables.fires_csv(off))
         health_tables.table(wrong, "fires-wrong", health_tables.fires_columns(), most=6)
 
 
@@ -232,7 +239,7 @@ def _index_counts() -> list[queries.IndexCount]:
 
 def _counts() -> None:
     rows = _index_counts()
-    with parts.heading("Index counts"):
+    with parts.heading("Index counts", "Does each index hold as many memories as it should?"):
         if rows:
             tables.download("CSV", "index-counts.csv", lambda: health_tables.rows_csv(rows))
     if not rows:
@@ -249,7 +256,9 @@ def _leases() -> None:
     """The dead-man switch, which beats for somebody else, stands with the alarm."""
     leases, clock = data.now(queries.leases), data.now(queries.clock)
     beats = [beat for beat in data.now(queries.heartbeats) if beat.name != health_words.DEAD_MAN]
-    with parts.heading("Leases and heartbeats"):
+    with parts.heading(
+        "Leases and heartbeats", "Who lives, and who has which backend until when."
+    ):
         if beats or leases:
             tables.download("CSV", "leases.csv", lambda: _held_csv(beats, leases))
     if not (beats or leases):
@@ -265,7 +274,7 @@ def _held_csv(beats: Sequence[HeartbeatRow], leases: Sequence[LeaseRow]) -> pd.D
 
 def _noise() -> None:
     found = _calibrations()
-    with parts.heading("A against A: cases that differ when nothing changed"):
+    with parts.heading("Noise: cases that differ when nothing changed", A_AGAINST_A):
         if any(found.values()):
             tables.download("CSV", "calibrations.csv", lambda: _noise_csv(found))
     if not any(found.values()):

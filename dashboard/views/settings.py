@@ -85,7 +85,8 @@ def _cards(shown: Shown) -> None:
     with st.grid(5, min_column_width=190, gap="small"):
         parts.card("Configuration", *_source(settings))
         parts.card("Record", health_words.size(facts.size), place, _whole_runs())
-        parts.card("Writing from these pages", "allowed" if data.may_write() else "off", _why())
+        signed = "signed local: nobody is asked for a name" if data.may_write() else ""
+        parts.card("Writing from these pages", "allowed" if data.may_write() else "off", _why(), signed)
         parts.card("API", "open to a token" if settings.api.token else "reads only", _api(settings))
         parts.card("Embedder", *_embedder(settings))
 
@@ -282,6 +283,7 @@ def _configuration(shown: Shown) -> None:
         },
         most=20,
     )  # fmt: skip
+    st.caption("Times without a unit are seconds; shares are of 1; money is US dollars.")
 
 
 def _keys_frame(keys: Sequence[Key]) -> pd.DataFrame:

@@ -8,13 +8,14 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from dashboard import charts, data, navigation, parts, proof, tables
+from dashboard import charts, data, health_tables, navigation, parts, proof, tables
 from store import queries, words
 from store.queries import CaseStanding, CaseVersion, FindingRow, FlakyCase, LintReport, OverviewRow, SuiteRow
 
 LAST = 30
 SHOWN_FLAKY = 12
 SHOWN_FINDINGS = 8
+CRITICAL = "One lost critical case raises an alarm by itself."
 
 
 def page() -> None:
@@ -99,8 +100,9 @@ def _cards(
             "Flaky cases",
             f"{len(names)} of {suite.cases}",
             f"turned at least {words.FLAKY_FLIPS} times in {LAST} runs of a backend",
+            meaning="Cases that pass one night and fail another while nothing changed: weak witnesses.",
         )
-        parts.card("Lint", *_lint_figure(report))
+        parts.card("Lint", *_lint_figure(report), meaning="What is wrong with the questions themselves.")
         values = " · ".join(words.bare("pass", rolled.mean) for rolled in floors.values())
         n = max((rolled.n for rolled in floors.values()), default=0)
         parts.card(
@@ -108,6 +110,7 @@ def _cards(
             f"{values} %" if values else "–",
             f"n {n}" if n else "not measured yet",
             words.telling(report.telling, report.asked) if report else "",
+            meaning="What a memory that returns nothing, and one that returns everything, would pass.",
         )
         parts.card("A run takes", *_cost(rows))
 
@@ -133,7 +136,7 @@ def _cost(rows: Sequence[OverviewRow]) -> tuple[str, str]:
     spent = words.amount("money", money) if money else "no money"
     return words.duration(
         sum(took.values())
-    ), f"all {len(took)} backends · longest {slowest}, {words.duration(took[slowest])} · {spent}"
+    ), f"{words.count(len(took), 'backend')} · longest {slowest}, {words.duration(took[slowest])} · {spent}"
 
 
 # Tables ---------------------------------------------------------------------------------------------------
@@ -150,10 +153,13 @@ def _coverage(suite: SuiteRow) -> None:
         charts.coverage(tags, parts.theme()), key="coverage", theme=None, config=charts.CONFIG,
         alt=f"Cases by tag: {told}",
     )  # fmt: skip
+    tables.beneath("Cases with each tag.", "tags.csv", lambda: pd.DataFrame(tags, columns=["tag", "cases"]))
 
 
 def _flaky_table(flaky: Sequence[FlakyCase]) -> None:
-    st.subheader("Flaky cases", anchor=False)
+    with parts.heading("Flaky cases", "Passed and failed by turns, while nothing changed."):
+        if flaky:
+            tables.download("CSV", "flaky.csv", lambda: health_tables.rows_csv(flaky))
     if not flaky:
         st.markdown(f"None turned to and fro in the last {LAST} runs of a backend.")
         return
@@ -190,8 +196,10 @@ def _flaky_row(case: str, rows: Sequence[FlakyCase]) -> dict[str, Any]:
 def _lint(suite: SuiteRow, report: LintReport | None) -> None:
     if report is None:
         return
-    st.subheader("Lint", anchor=False, help="What is wrong with the questions themselves.")
     findings = data.ask(queries.findings, suite.name)
+    with parts.heading("Lint", "What is wrong with the questions themselves."):
+        if findings:
+            tables.download("CSV", "lint.csv", lambda: health_tables.rows_csv(findings))
     if not findings:
         st.markdown("Nothing is wrong with the questions, as far as rules can tell.")
         return
@@ -216,32 +224,35 @@ def _finding(row: FindingRow) -> dict[str, Any]:
 
 
 def _versions(suite: SuiteRow) -> None:
-    st.subheader("Versions", anchor=False, help="Cases new, gone and changed against the version before.")
     rows = [
         {
             "version": row.version[:8],
             "since": parts.day(row.created_at),
-            "cases": f"+{row.added} −{row.removed} ~{row.changed}",
+            "cases": words.moved(row.added, row.removed, row.changed),
             "why": f"{row.author}: {row.reason}" if row.reason else "",
         }
         for row in data.ask(queries.suite_versions, suite.name)
     ]
-    column = st.column_config
+    column, frame = st.column_config, pd.DataFrame(rows)
+    with parts.heading("Versions", "Cases new, gone and changed against the version before."):
+        tables.download("CSV", "versions.csv", lambda: frame)
     st.dataframe(
-        pd.DataFrame(rows), key="versions", hide_index=True, height="content", placeholder="nobody said",
+        frame, key="versions", hide_index=True, height="content", placeholder="nobody said",
         column_config={
             "version": column.TextColumn("Version", width=80), "since": column.TextColumn("Since", width=80),
-            "cases": column.TextColumn("Cases", width=100), "why": column.TextColumn("Why", width="large"),
+            "cases": column.TextColumn("Cases", width=150), "why": column.TextColumn("Why", width="large"),
         },
     )  # fmt: skip
 
 
 def _quarantine(suite: SuiteRow) -> None:
     """What a person decided first; the cases on trial, which may be many, as a number."""
-    st.subheader("Quarantine: listed, charted, not judged", anchor=False)
     standings = data.ask(queries.case_standings, suite.name)
     trial = sum(row.standing == "trial" for row in standings)
     rows = [_decided(row) for row in standings if row.standing in _SHOWN] + _gone(suite, standings)
+    with parts.heading("Quarantine: listed, charted, not judged"):
+        if rows:
+            tables.download("CSV", "quarantine.csv", lambda: pd.DataFrame(rows))
     if rows:
         headings = {name: name.capitalize() for name in ("case", "reason", "owner", "ends")}
         st.dataframe(
@@ -278,8 +289,10 @@ def _cases(cases: Sequence[CaseVersion]) -> None:
         selection_mode="single-cell", height="content" if len(cases) <= 20 else 620, placeholder="–",
         column_config={
             "case": column.TextColumn("Case", width=190), "asked": column.TextColumn("Asked", width=360),
-            "tags": column.TextColumn("Tags", width=190), "critical": column.TextColumn("Critical", width=70),
-            "k": column.NumberColumn("k", width=40), "source": column.TextColumn("Source", width="large"),
+            "tags": column.TextColumn("Tags", width=190),
+            "critical": column.TextColumn("Critical", width=70, help=CRITICAL),
+            "k": column.NumberColumn("k", width=40, help="So many of the first hits count."),
+            "source": column.TextColumn("Source", width="large"),
         },
     )  # fmt: skip
     st.caption("A click on a row opens the case.")

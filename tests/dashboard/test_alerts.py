@@ -70,7 +70,7 @@ def test_a_record_without_alerts(open_page: Open, tmp_path: Path) -> None:
 def test_what_is_open(open_page: Open, url: str) -> None:
     """The title counts what is open and what nobody has; each row has evidence, holder and a way in."""
     at = open_page("alerts", url)
-    assert title(at) == "Five alerts are open; nobody has three of them"
+    assert title(at) == "Five alerts are open; nobody has taken three of them"
     told = text(at)
     assert "failed in at least 6 of 7 trials." in told
     assert "priya has it" in told
@@ -163,7 +163,7 @@ def test_two_hundred_alerts(open_page: Open, copied: str, copy: Database) -> Non
     """Beyond what can be read as rows, alerts are in a table; none is left out."""
     many(copy, 200)
     at = open_page("alerts", copied)
-    assert title(at).startswith("205 alerts are open; nobody has 203 of them")
+    assert title(at).startswith("205 alerts are open; nobody has taken 203 of them")
     more = next(element for element in at.dataframe if len(element.value) > 100)
     assert len(more.value) == 205 - 12
 

@@ -114,7 +114,7 @@ def test_calibrations_without_a_baseline(open_page: Open, watched: str) -> None:
     """Where calibrations tell of no false verdict yet, the card says what they wait for."""
     _edit(watched, f"DELETE FROM rollup WHERE metric_id = {METRICS['false_verdict'].id}")
     at = open_page("health", watched)
-    assert cards(at)["False verdicts, A against A"] == "–"
+    assert cards(at)["False alarms, nothing changed"] == "–"
     assert "five days of baseline" in text(at)
     assert frame(at, "flips")
 
@@ -166,13 +166,13 @@ def test_index_counts(open_page: Open, watched: str) -> None:
     assert (rows["keyword"]["count"], rows["keyword"]["stands"]) == (159, ["9 too few"])
     assert (rows["vector"]["count"], rows["vector"]["stands"]) == (168, ["as recorded"])
     assert rows["keyword"]["over"][-4:] == [168.0, 159.0, 159.0, 159.0]
-    assert "the index of hybrid has 9 too few in leg keyword" in title(at)
+    assert "the keyword index of hybrid holds 9 memories too few" in title(at)
 
 
 def test_noise(open_page: Open, watched: str) -> None:
     """A backend held against itself shows how many cases differed, and how often that would have alarmed."""
     at = open_page("health", watched)
-    assert cards(at)["False verdicts, A against A"] == "0 of 6"
+    assert cards(at)["False alarms, nothing changed"] == "0 of 6"
     assert {row["backend"]: row["flips"] for row in frame(at, "flips")} == {
         "hybrid": "1 of 29",
         "mem0": "1 of 29",
@@ -213,7 +213,7 @@ def test_events_by_level(open_page: Open, watched: str) -> None:
 def test_every_table_has_a_download(open_page: Open, watched: str) -> None:
     """Each of the tables of Health and of Settings can be taken along."""
     health = open_page("health", watched)
-    assert len(health.get("download_button")) == 7
+    assert len(health.get("download_button")) == 8
     assert len(health.dataframe) == 7
     settings = open_page("settings", watched)
     assert len(settings.get("download_button")) == 7
@@ -253,7 +253,7 @@ def test_counts_without_an_expectation(open_page: Open, fresh: Database) -> None
     count_index(fresh, NOW - timedelta(hours=3), 100, 90, expected=None)
     at = open_page("health", fresh.url_public)
     assert [row["stands"] for row in frame(at, "leg")] == [["differ"], ["differ"]]
-    assert title(at) == "The legs of the index of hybrid differ"
+    assert title(at) == "The indexes of hybrid differ"
 
 
 def test_the_dead_man_switch_is_told(

@@ -336,7 +336,7 @@ def test_a_suite_shows_versions_and_flaky_cases(open_page: Open, seeded: Seeded)
     assert title(at).startswith("golden asks 29 cases over 11 tags; ")
     quarantine, flaky, _, versions, cases = (frame.value for frame in at.dataframe)
     assert flaky["case"][0] == seeded.world.flaky
-    assert list(versions["cases"]) == ["+2 −0 ~1", "+27 −0 ~0"]
+    assert list(versions["cases"]) == ["2 new, 1 changed", "27 new"]
     assert list(versions["why"]) == ["priya: two ambiguous answers made plain", ""]
     assert (quarantine["case"][0], quarantine["owner"][0]) == (seeded.world.flaky, "jonas")
     assert quarantine["reason"][0] == HOSTILE

@@ -22,7 +22,9 @@ __all__ = ["configured", "fresh"]
 def test_settings_of_the_defaults(open_page: Open, fresh: Database) -> None:
     """Without a file, Settings says so, and what is in force all the same."""
     at = open_page("settings", fresh.url_public)
-    assert title(at) == "Environment variables set 1 key; these pages may ask for runs"
+    assert (
+        title(at) == "Environment variables set 1 key; who opens these pages may start runs and act on alerts"
+    )
     origins = {row["name"]: row["origin"] for row in frame(at, "origin")}
     assert origins["database.url"] == "MEMTREND_DATABASE__URL"
     assert origins["limits.timeout"] == "default"
@@ -129,7 +131,7 @@ def test_why_nothing_can_be_asked_for(open_page: Open, fresh: Database) -> None:
     """Where others reach the page, Settings says that it only reads, and what would change that."""
     config.set_option("server.address", "0.0.0.0")
     at = open_page("settings", fresh.url_public)
-    assert title(at).endswith("these pages only read")
+    assert title(at).endswith("who opens these pages can only read")
     assert cards(at)["Writing from these pages"] == "off"
     assert "[dashboard] writes = true allows it" in text(at)
 

@@ -37,14 +37,14 @@ def held(who: str) -> Holder:
         ([Holder("suspicion", None)], 3, "No alert is open; one suspicion is being looked at"),
         ([Holder("suspicion", None), Holder("suspected", None)], 0,
          "No alert is open; two suspicions are being looked at"),
-        ([FREE], 0, "One alert is open; nobody has it"),
-        ([FREE, FREE], 0, "Two alerts are open; nobody has them"),
-        ([FREE, held("priya")], 0, "Two alerts are open; nobody has one of them"),
+        ([FREE], 0, "One alert is open; nobody has taken it"),
+        ([FREE, FREE], 0, "Two alerts are open; nobody has taken them"),
+        ([FREE, held("priya")], 0, "Two alerts are open; nobody has taken one of them"),
         ([Holder("suspected", None), held("priya")], 0, "One alert is open; priya has it"),
         ([held("priya"), held("priya")], 0, "Two alerts are open; priya has both"),
         ([held("priya"), held("priya"), held("priya")], 0, "Three alerts are open; priya has all of them"),
         ([held("priya"), held("jonas")], 0, "Two alerts are open; each has somebody"),
-        ([FREE] * 40, 0, "40 alerts are open; nobody has them"),
+        ([FREE] * 40, 0, "40 alerts are open; nobody has taken them"),
     ],
 )  # fmt: skip
 def test_the_title_of_all(standing: list[Holder], closed: int, expected: str) -> None:

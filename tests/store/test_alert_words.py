@@ -49,7 +49,7 @@ EVERY = {
     "leak": (
         of_run("leak", verdict=leaking(), measured=RATE),
         "mem0 on golden loses a little every week",
-        "The pass rate went from 90.0 % to 80.0 % from run 3 on",
+        "The pass rate sank slowly from 90.0 % to 80.0 %, from run 3 on",
     ),
     "threshold": (
         of_run("threshold", measured=RATE, bars={"pass": 0.9}),
@@ -59,7 +59,7 @@ EVERY = {
     "shrinkage": (
         of_run("shrinkage", legs=[Leg("vector", 900, 1000)]),
         "The index of mem0 shrinks",
-        "Leg vector holds 900 of 1,000 memories (90.0 %).",
+        "The vector index holds 900 of 1,000 memories (90.0 %).",
     ),
     "failing": (
         of_run("failing", status="void"),
@@ -108,7 +108,7 @@ def test_every_kind_has_words(kind: str) -> None:
 def test_legs_that_disagree() -> None:
     """Each leg with its count."""
     it = of_run("shrinkage", legs=[Leg("keyword", 1000, None), Leg("vector", 900, None)])
-    assert alert_words.evidence(it) == "Its legs disagree: keyword 1,000 and vector 900 memories."
+    assert alert_words.evidence(it) == "Its indexes disagree: keyword 1,000 and vector 900 memories."
 
 
 def test_of_several_series() -> None:

@@ -26,11 +26,11 @@ DEAD = "No collector is running: nothing will be measured"
         (ALIVE._replace(broken=2, closed=14), "2 of 14 runs of the last 24 hours do not count"),
         (
             ALIVE._replace(indexes=[leg_off("Notes", "keyword", "9 too few")]),
-            "The index of Notes has 9 too few in leg keyword",
+            "The keyword index of Notes holds 9 memories too few",
         ),
         (
             ALIVE._replace(indexes=[leg_off("Notes", "keyword", "differ"), "x", "y"]),
-            "The legs of the index of Notes differ, and 2 other legs likewise",
+            "The indexes of Notes differ, and 2 other indexes likewise",
         ),
         (
             ALIVE._replace(configuration=True),
@@ -79,11 +79,12 @@ def test_a_refused_configuration_is_news_until_another_is_in_force() -> None:
 @pytest.mark.parametrize(
     ("file", "origins", "expected"),
     [
-        ("", ["default"], "Every key has its default; these pages only read"),
-        ("m.toml", ["m.toml", "m.toml", "default"], "m.toml sets 2 keys; these pages only read"),
+        ("", ["default"], "Every key has its default; who opens these pages can only read"),
+        ("m.toml", ["m.toml", "m.toml", "default"],
+         "m.toml sets 2 keys; who opens these pages can only read"),
         ("m.toml", ["m.toml", "MEMTREND_X"],
-         "m.toml sets 1 key and environment variables set 1 key; these pages only read"),
-        ("", ["MEMTREND_X"], "Environment variables set 1 key; these pages only read"),
+         "m.toml sets 1 key and environment variables set 1 key; who opens these pages can only read"),
+        ("", ["MEMTREND_X"], "Environment variables set 1 key; who opens these pages can only read"),
     ],
 )  # fmt: skip
 def test_settings_say_where_they_come_from(file: str, origins: list[str], expected: str) -> None:
@@ -134,9 +135,9 @@ def fire(waited: float | None, jitter: float = 0.0) -> FireRow:
     [
         ([], None),
         ([fire(None)], None),
-        ([fire(0.4, jitter=300)], "began in under a second, the latest in under a second"),
-        ([fire(0.4), fire(0.6), fire(240.0), fire(None)], "began in under a second, the latest after 4 min"),
-        ([fire(20.0), fire(40.0)], "began after 30 s, the latest after 40 s"),
+        ([fire(0.4, jitter=300)], "began under a second late"),
+        ([fire(0.4), fire(0.6), fire(240.0), fire(None)], "began under a second late, the latest 4 min"),
+        ([fire(20.0), fire(40.0)], "began 30 s late, the latest 40 s"),
     ],
 )
 def test_how_late_fires_begin(fires: list[FireRow], told: str | None) -> None:

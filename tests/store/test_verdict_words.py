@@ -104,8 +104,8 @@ def test_a_leak_in_words():
     """A slow leak names the run it dates from, with both levels, and keeps its badge while it is carried."""
     new, carried = content(leaky()), content(leaky(frozenset({21})))
     assert told.badge(new) == told.badge(carried) == ("leak", "Slow leak")
-    assert told.evidence(new).startswith("The pass rate went from 90")
-    assert f"at run {new['leak']['first_bad']}, as no single night showed." in told.evidence(new)
+    assert told.evidence(new).startswith("The pass rate sank slowly from 90")
+    assert f"from run {new['leak']['first_bad']} on: no single night showed it." in told.evidence(new)
 
 
 def test_what_moved_in_words():

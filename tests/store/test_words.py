@@ -329,6 +329,7 @@ def test_a_suite_says_what_it_asks() -> None:
         words.suite_title("golden", 180, 8, 5, 7)
         == "golden asks 180 cases over 8 tags; seven of them are flaky"
     )
+    assert words.suite_title("mine", 3, 0, 5, 0) == "mine asks 3 cases; none of them is flaky"
 
 
 def test_what_is_new_is_short() -> None:
