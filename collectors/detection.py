@@ -106,7 +106,7 @@ def detect_missed(
 
 def _watched(db: Database, run_id: int) -> Watched | None:
     """None for what alerts are not for: controls, calibrations, comparisons, gates, which hold a change that
-    is not in force yet, runs of a part that says nothing of the whole, and a suite of which nothing applies."""
+    is not in force yet, runs of a part that says nothing of the whole, suites of which nothing applies."""
     ended = queries.run(db, run_id)
     if ended is None or ended.control_of is not None or ended.trigger == queries.GATE:
         return None
