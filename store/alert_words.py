@@ -291,10 +291,21 @@ def _urls(base: str, incident: Incident, signal: Signal) -> dict[str, str]:
         urls["acknowledge"] = _url(base, "alert", {**alert, "do": "acknowledge"})
     if signal.run_id is not None:
         urls["run"] = _url(base, "run", {"run": signal.run_id})
+    if sides := compared(incident, signal):
+        urls["compare"] = _url(base, "compare", sides)
     if signal.key.suite and not incident.drill:
         series = {"suite": signal.key.suite, "backends": signal.key.backend}
         urls["trend"] = _url(base, "trends", series)
     return urls
+
+
+def compared(incident: Incident, signal: Signal) -> dict[str, str]:
+    """The address of a comparison: the last good run against the first bad one; empty where one is not
+    known."""
+    runs = incident.last_good_run_id, signal.first_run_id
+    if incident.drill or not signal.key.suite or None in runs or runs[0] == runs[1]:
+        return {}
+    return {"suite": signal.key.suite, "a": str(runs[0]), "b": str(runs[1])}
 
 
 def _case_url(base: str, signal: Signal, case: str) -> str:

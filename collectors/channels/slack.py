@@ -32,7 +32,8 @@ Block = dict[str, Any]
 MOST_TEXT, MOST_HEADER, MOST_FIELD, MOST_FIELDS, MOST_URL = 3000, 150, 2000, 10, 3000
 _LINKS = {
     "open": "Open the alert",
-    "run": "Compare with the run before",
+    "run": "Run",
+    "compare": "Compare with the last good run",
     "trend": "Trend",
     "acknowledge": "Acknowledge",
 }

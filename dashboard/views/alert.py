@@ -322,6 +322,8 @@ def _ways(row: AlertRow, signal: Signal) -> None:
         for label, run_id in runs:
             if run_id is not None:
                 parts.onward("run", f"{label} ({run_id})", run=str(run_id))
+        if sides := alert_words.compared(row.incident, signal):
+            parts.onward("compare", "Compare them", **sides)
         if signal.key.suite and not row.incident.drill:
             parts.onward("trends", "Trend", suite=signal.key.suite, backends=signal.key.backend)
         if signal.key.kind in ("missed", "proof"):

@@ -50,6 +50,7 @@ def page() -> None:
         _cases(run, cases, before, old, frozenset(said.content["lost"] if said else ()))
     with right:
         _environment(run, before)
+        _compare(run, before, said)
         _tags(run, before)
         _journal(run)
 
@@ -291,6 +292,16 @@ def _environment(run: RunRow, before: RunRow | None) -> None:
     with st.expander("The whole environment", on_change="rerun", key="environment") as whole:
         if whole.open:
             st.json(data.ask(queries.environment, run.environment_id), expanded=2)
+
+
+def _compare(run: RunRow, before: RunRow | None, said: VerdictRow | None) -> None:
+    """With the last run that its verdict was held against; without one with the run before."""
+    good = [id for id in said.content["baseline"] if id > 0] if said else []  # of a file there are no runs
+    other = good[-1] if good else before and before.id
+    if run.status == "whole" and not run.subset and other:
+        which = "last good run" if good else "run before"
+        sides = {"suite": run.suite, "a": str(other), "b": str(run.id)}
+        parts.onward("compare", f"Compare with the {which} ({other})", **sides)
 
 
 def _text(value: Any) -> str | None:

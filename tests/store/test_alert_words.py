@@ -181,6 +181,18 @@ def test_a_link_leads_to_what_there_is() -> None:
     assert {one.url for one in drill.cases} == {""}
 
 
+def test_a_message_leads_to_the_comparison_of_the_last_good_run_with_the_first_bad_one() -> None:
+    """Both are named in the address; without a good run there is nothing to compare with, nor of a drill."""
+    it, base = of("regression", worse()), "https://memtrend.example.org"
+    it = it._replace(last_good_run_id=3)
+    urls = alert_words.message(it, Step("opened"), "key", base).urls
+    first = alert_words.lead(it).first_run_id
+    suite = alert_words.lead(it).key.suite
+    assert parse_qs(urlsplit(urls["compare"]).query) == {"suite": [suite], "a": ["3"], "b": [str(first)]}
+    for other in (it._replace(drill=True), it._replace(last_good_run_id=None)):
+        assert "compare" not in alert_words.message(other, Step("opened"), "key", base).urls
+
+
 @pytest.mark.parametrize(("kind", "critical"), [("critical", ("a",)), ("regression", ())])
 def test_a_young_baseline_is_told(kind: str, critical: tuple[str, ...]) -> None:
     """How much nights differ is not known yet, so a mood of this one may look like a fall."""
