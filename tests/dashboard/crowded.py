@@ -30,7 +30,7 @@ class _Crowd(Teller):
     def __init__(self, db: Database, nights: int) -> None:
         super().__init__(db, nights, 20, hostile=False)
         self.suites = {"golden": self.golden()} | {
-            name: replace(contract(14), name=name) for name in SUITES[1:]
+            name: replace(contract(14), name=name, version=f"{name}-1") for name in SUITES[1:]
         }
         self.fate = {name: Fate(suite, nights, CROWD) for name, suite in self.suites.items()}
 

@@ -191,6 +191,28 @@ def test_a_square_opens_its_case(page: Page, address: str) -> None:
     expect(page.locator("h1")).to_contain_text("fails it since")
 
 
+FOCUSED = "() => getComputedStyle(document.activeElement).outlineStyle"
+
+
+def test_a_trend_is_read_and_left_by_keyboard(page: Page, address: str) -> None:
+    """What the chart shows is a list as well: Tab and Enter open it and follow its links, and a link that has
+    the focus is outlined."""
+    page.goto(f"{address}/trends?suite=golden")
+    settled(page)
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if "The same as a list" in page.evaluate("document.activeElement.innerText"):
+            break
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Cases that broke")).to_be_visible()
+    settled(page)
+    page.keyboard.press("Tab")
+    assert "Run" in page.evaluate("document.activeElement.innerText")
+    assert page.evaluate(FOCUSED) == "solid"
+    page.keyboard.press("Enter")
+    at(page, "run")
+
+
 def test_filters_live_in_the_address(page: Page, address: str) -> None:
     """A filter writes the address, the address alone brings it back, and no entry is added to the history."""
     page.goto(f"{address}/trends")

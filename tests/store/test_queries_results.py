@@ -107,6 +107,24 @@ def test_history_spans_runs_backends_and_hashes(db: Database, seed: Seed) -> Non
     assert queries.case_history(db, "golden", "nowhere") == []
 
 
+def test_asking_again_counts_for_the_run_in_doubt(db: Database, seed: Seed) -> None:
+    """The trials of all looks at a run are told with that run, and those of no other, nor of an invalid
+    look."""
+    version = seed.suite(cases={"a": "1"})
+    doubted = seed.run(version, [], cases=["a"], day=0)
+    seed.run(version, ["a"], cases=["a"], day=1)
+    look: dict[str, Any] = {
+        "cases": ["a"],
+        "subset": queries.CONFIRM,
+        "trigger": queries.look_trigger(doubted),
+    }
+    seed.run(version, ["a"], **look)
+    seed.run(version, [], **look)
+    seed.run(version, ["a"], status="invalid", **look)
+    assert queries.asked_again(db, "golden", "a") == {doubted: queries.Again(1, 2)}
+    assert queries.asked_again(db, "golden", "nowhere") == {}
+
+
 def test_flaky_cases_are_those_with_mixed_outcomes(db: Database, seed: Seed) -> None:
     """Cases that passed in some of the last whole runs and not in others, with each outcome in order."""
     version = seed.suite()
