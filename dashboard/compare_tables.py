@@ -149,14 +149,19 @@ def ratios(c: Comparison) -> list[dict[str, str]]:
     return [
         {
             "": comparison_words.ratio_name(row).capitalize(),
-            "A": comparison_words.ratio_amount(row, row.a),
-            "B": comparison_words.ratio_amount(row, row.b),
-            "B / A, 95 % interval": comparison_words.ratio(row),
+            "A": _kept(comparison_words.ratio_amount(row, row.a)),
+            "B": _kept(comparison_words.ratio_amount(row, row.b)),
+            "B / A, 95 % interval": _kept(comparison_words.ratio(row)),
             "n": str(row.n),
             "Why no interval": plain(row.reason or "") if row.low is None else "",
         }
         for row in c.ratios
     ]
+
+
+def _kept(figure: str) -> str:
+    """On one line with its unit; a dollar begins no formula."""
+    return figure.replace(" ", "\N{NO-BREAK SPACE}").replace("$", "\\$")
 
 
 def references(c: Comparison) -> list[dict[str, str]]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
 
-from dashboard import palette
+from dashboard import axes, palette
 from dashboard.figures import annotate, frame, note, safe
 from dashboard.palette import Pair, Style, Theme
 from store import words
@@ -53,7 +53,7 @@ def _sides(c: Comparison, styles: Pair) -> list[_Side]:
 
 def _layout(theme: Theme, times: Sequence[float]) -> dict[str, Any]:
     low, high = (min(times), max(times)) if times else (1.0, 10.0)
-    ticks = list(_ticks(low, high))
+    ticks = _ticks(low, high)
     axis = {"fixedrange": True, "zeroline": False, "ticks": "", "gridcolor": theme.grid}
     return {
         **frame(theme, HEIGHT),
@@ -68,14 +68,16 @@ def _layout(theme: Theme, times: Sequence[float]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _ticks(low: float, high: float) -> Iterator[float]:
-    """1, 2 and 5 times the powers of ten; over many powers these alone."""
+def _ticks(low: float, high: float) -> list[float]:
+    """1, 2 and 5 times the powers of ten; over many powers these alone, within less than one even steps."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     steps = (1, 2, 5) if last - first <= 3 else (1,)
-    for power in range(first, last + 1):
-        for step in steps:
-            if low <= step * 10.0**power <= high:
-                yield step * 10.0**power
+    ticks = [step * 10.0**power for power in range(first, last + 1) for step in steps]
+    found = [tick for tick in ticks if low <= tick <= high]
+    if len(found) > 1 or low == high:
+        return found
+    step = axes.nice_step((high - low) / 3)
+    return [place * step for place in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 def _time(ms: float) -> str:

@@ -248,7 +248,8 @@ def side(told: SideTold, zone: tzinfo) -> str:
         )
         when = f"nights {start} to {words.day(last, last)}"
     runs = f"run {told.runs[0].id}" if len(told.runs) == 1 else f"{len(told.runs)} runs"
-    return " · ".join(filter(None, [told.name, told.release, when, runs]))
+    release = "" if told.release in told.name else told.release
+    return " · ".join(filter(None, [told.name, release, when, "" if runs == told.name else runs]))
 
 
 def ratio_name(row: RatioRow) -> str:
@@ -277,7 +278,7 @@ def dropped(c: Comparison) -> list[str]:
     for name, why in c.dropped.items():
         reasons.setdefault(why, []).append(name)
     return [
-        f"{words.count(len(names), 'case')} {why}: {', '.join(names[:3])}{', …' if names[3:] else ''}"
+        f"{words.count(len(names), 'case')}: {why} ({', '.join(names[:3])}{', …' if names[3:] else ''})"
         for why, names in sorted(reasons.items(), key=lambda item: -len(item[1]))
     ]
 

@@ -159,9 +159,9 @@ def test_what_is_not_compared_is_counted_aloud(pair):
         "case-099": "was not asked of new",
     }
     assert sorted(comparison_words.dropped(c)) == [
-        "1 case does not apply to new: case-002",
-        "1 case got no answer from old: case-001",
-        "1 case was not asked of new: case-099",
+        "1 case: does not apply to new (case-002)",
+        "1 case: got no answer from old (case-001)",
+        "1 case: was not asked of new (case-099)",
     ]
 
 
