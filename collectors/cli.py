@@ -44,6 +44,7 @@ from collectors.lint_commands import lint
 from collectors.maintenance_commands import backup, prune, restore
 from collectors.mutant_commands import mutants
 from collectors.reading_commands import export, runs_app, show
+from collectors.report_commands import report_command
 from collectors.suite_commands import suite_app
 from collectors.verdict_commands import verdict
 
@@ -68,6 +69,7 @@ ORDER = (
         "alerts",
         "gate",
         "compare",
+        "report",
         "baseline",
         "diff",
         "mark",
@@ -118,6 +120,7 @@ app.command()(export)
 app.command()(verdict)
 app.command()(gate)
 app.command("compare")(compare_command(_report("comparison_html"), _report("comparison_markdown")))
+app.command("report")(report_command(_report("html"), _report("markdown"), _report("text")))
 app.command()(lint)
 app.command()(mutants)
 for maintenance in (backup, restore, prune):

@@ -14,6 +14,7 @@ from store.queries.reporting import RunReport
 from store.queries.results import CaseRow
 from store.queries.runs import RunRow
 from store.queries.said import VerdictRow
+from store.queries.series import TrendPoint
 
 
 class MetricLine(NamedTuple):
@@ -165,3 +166,13 @@ def tag_lines(r: RunReport) -> list[tuple[str, str, str, int]]:
         (row.tag, words.amount("pass", row.mean), words.interval("pass", row.low, row.high), row.n)
         for row in rows
     ]
+
+
+def course(points: Sequence[TrendPoint]) -> str:
+    """How a pass rate went, for those who do not see its chart."""
+    if not points:
+        return "no whole run"
+    values = [point.mean for point in points]
+    ends = [words.amount("pass", value) for value in (values[0], values[-1], min(values), max(values))]
+    nights = words.count(len(values), "night")
+    return f"pass rate of {nights}: from {ends[0]} to {ends[1]}, lowest {ends[2]}, highest {ends[3]}"

@@ -102,16 +102,6 @@ def spark(values: Sequence[float]) -> str:
     return "".join(BLOCKS[round((value - low) / (high - low) * (len(BLOCKS) - 1))] for value in values)
 
 
-def spark_alt(row: SeriesWeek) -> str:
-    """The chart of nights for those who do not see it."""
-    if not row.points:
-        return "no whole run"
-    values = [point.mean for point in row.points]
-    ends = [words.amount("pass", value) for value in (values[0], values[-1], min(values), max(values))]
-    nights_ = words.count(len(values), "night")
-    return f"pass rate of {nights_}: from {ends[0]} to {ends[1]}, lowest {ends[2]}, highest {ends[3]}"
-
-
 def turn_lines(w: Week, zone: tzinfo) -> list[str]:
     """What changed its state, oldest first: "25 Nov, 23:00: mem0 on golden (run 508): worse. 3 of 29 ..."."""
     found = [(row, turn) for row in w.series if not row.floor for turn in turns(row)]
