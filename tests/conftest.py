@@ -9,9 +9,10 @@ import pytest
 from hypothesis import settings
 
 from tests.databases import databases
+from tests.demo_record import demo_folder
 
-__all__ = ["databases"]
-"""A fixture: one server for all tests of a process."""
+__all__ = ["databases", "demo_folder"]
+"""Fixtures: one server for all tests of a process, one demo for all of a run."""
 
 settings.register_profile("memtrend", deadline=None, derandomize=True)
 settings.load_profile("memtrend")

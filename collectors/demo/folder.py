@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from store.settings import CONFIG_VARIABLE
 SUITE, ASSISTANT, STEADY = "support", "assistant", "steady"
 PACKAGE, GOOD, BAD, MENDED = "recall-sdk", "1.4.2", "1.5.0", "1.5.1"
 CONFIG, STORY, CHANNEL_URL, MESSAGES = "memtrend.toml", "story.json", "slack-url", "slack.jsonl"
-RECORD = "memtrend.db"
+RECORD, COMPARED = "memtrend.db", "compare.html"
 OWN_CASES = Path(__file__).parent / "cases.jsonl"
 
 SETTINGS = """\
@@ -37,8 +37,8 @@ type = "faulty"
 directory = "stores/{assistant}"
 fault = "flaky"
 share = 0.15
-flip = 0.25
-seed = 5
+flip = 0.2
+seed = 4262
 since = "{since:%Y-%m-%d}"
 
 [backends.{assistant}.of]         # and in one release of its package what was amended stays, too
@@ -56,7 +56,7 @@ directory = "stores/{steady}"
 type = "dense"
 directory = "stores/dense"
 
-[backends.nothing]                # the two floors
+[backends.nothing]                # the two floors: nobody should be proud to beat them
 type = "nothing"
 
 [backends.everything]
@@ -65,7 +65,12 @@ type = "everything"
 [schedules.nightly]
 cron = "0 3 * * *"
 suites = ["{suite}"]
-backends = ["*"]
+backends = ["{assistant}", "{steady}", "dense"]
+
+[schedules.floors]                # they never change: once a week will do
+cron = "0 3 {floors} * *"
+suites = ["{suite}"]
+backends = ["nothing", "everything"]
 
 [channels.team]                   # a stand-in for Slack, which is there while the demo runs
 type = "slack"
@@ -77,10 +82,13 @@ base_url = "{dashboard}"
 """
 
 
-def furnish(folder: Path, since: datetime, dashboard: str) -> None:
-    """Write all but the record into a folder that is there. `dashboard`: where it will answer."""
+def furnish(folder: Path, first: datetime, dashboard: str) -> None:
+    """Write all but the record into a folder that is there. `first`: its first night; `dashboard`: where it
+    will answer."""
+    weekly = ",".join(str((first + timedelta(weeks=week)).day) for week in range(5))
     names = {"suite": SUITE, "assistant": ASSISTANT, "steady": STEADY, "package": PACKAGE, "bad": BAD}
-    told = SETTINGS.format(**names, record=RECORD, url=CHANNEL_URL, since=since, dashboard=dashboard)
+    places = {"record": RECORD, "url": CHANNEL_URL, "dashboard": dashboard}
+    told = SETTINGS.format(**names, **places, since=first, floors=weekly)
     (folder / CONFIG).write_text(told, encoding="utf-8")
     lines = [*_smoke(), *OWN_CASES.read_text(encoding="utf-8").splitlines()]
     (folder / f"{SUITE}.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

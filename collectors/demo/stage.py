@@ -82,14 +82,15 @@ class Stage:
         return any(row.name == writes.LEADER_LEASE and not row.given_back for row in queries.leases(self.db))
 
     def _is_done(self) -> bool:
-        """All that is due was run, looked at, and told."""
+        """All that is due was run, looked at, and told. In the order in which one makes the next: what is
+        asked first can become nothing that was asked already."""
         now = self.clock.now
         return not (
             queries.unfinished_fires(self.db, now)
+            or any(now - owed.ended_at >= LOOK_AFTER for owed in queries.owed_looks(self.db))
             or queries.requests(self.db, states=["queued", "claimed"])
             or queries.undetected(self.db)
             or queries.has_unrouted(self.db)
-            or any(now - owed.ended_at >= LOOK_AFTER for owed in queries.owed_looks(self.db))
             or queries.deliveries(self.db, states=["queued", "claimed"])
         )
 

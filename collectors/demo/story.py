@@ -42,7 +42,7 @@ def last_night(now: datetime) -> datetime:
 def build(folder: Path, now: datetime, dashboard: str, say: Say) -> None:
     """Let the month pass in a folder that is there and empty. `dashboard`: where it will answer."""
     first = last_night(now) - (NIGHTS - 1) * DAY
-    demo.furnish(folder, first - DAY, dashboard)
+    demo.furnish(folder, first, dashboard)
     with receiving(folder), Stage(folder, first - 12 * HOUR) as stage:
         month = Month(stage, first, say)
         month.pass_by()
@@ -77,6 +77,7 @@ class Month:
             self.night(night)
             if after := self.days_after.get(night):
                 after()
+        self.compare()
         self.stage.stop_collector()
 
     def evening(self, night: int) -> None:
@@ -129,6 +130,13 @@ class Month:
         """The drill that shows that somebody would be told."""
         self.stage.go_to(self.at(PROOF_NIGHT, 6))
         self.stage.run("alerts", "proof", "--suite", demo.SUITE, "--backend", demo.STEADY)
+
+    def compare(self) -> None:
+        """Whether to move, on the morning after the last night."""
+        self.stage.go_to(self.at(NIGHTS, 5))
+        sides, of = (demo.ASSISTANT, demo.STEADY), ("--suite", demo.SUITE, "--html", demo.COMPARED)
+        self.told["compare"] = self.stage.run("compare", *sides, *of)
+        self.say(f"  memtrend compare {' '.join(sides)}: exit {self.told['compare']}, in {demo.COMPARED}")
 
     def act(self, what: str, alert: int | None, reason: str) -> None:
         self.stage.run("alerts", what, str(alert), "--reason", reason, user=PERSON)
