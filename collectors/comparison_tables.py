@@ -93,14 +93,13 @@ def _turned_title(what: str, turned: Sequence[Turned]) -> str:
 
 def _turned(c: Comparison, turned: Sequence[Turned]) -> Table:
     """With what was asked and what came back, where texts were asked for."""
-    with_texts = any(one.a_hit is not None or one.b_hit is not None for one in turned)
-    table = plain_table("case", "A", "B", "why lost", *(["asked, and what came back first"] * with_texts))
+    table = plain_table("case", "A", "B", "why lost", *(["asked, and what came back first"] * c.with_texts))
     shown = [*said.confirmed(turned), *said.unconfirmed(turned)]
     for one in shown[:MOST]:
         sure = "" if one.confirmed else " ?"
         name = f"{one.case} (critical){sure}" if one.critical else f"{one.case}{sure}"
         passes = f"{one.a_passes}/{one.a_trials}", f"{one.b_passes}/{one.b_trials}"
-        texts = [Text("\n".join(_texts(c, one)))] if with_texts else []
+        texts = [Text("\n".join(_texts(c, one)))] if c.with_texts else []
         table.add_row(Text(name), *passes, Text(one.failure or ""), *texts)
     if shown[MOST:]:
         table.add_row(f"and {len(shown) - MOST} more; --json tells all")
