@@ -56,7 +56,7 @@ class Chosen(NamedTuple):
 
 def choose(suites: Sequence[str]) -> Chosen:
     """One row: A, B, suite and margin."""
-    places = st.columns([2.5, 2.5, 1.5, 1.1, 1.3], gap="small")
+    places = st.columns([2.3, 2.3, 1.4, 1.1, 2.2], gap="small")
     with places[2]:
         suite = st.selectbox("Suite", suites, key="suite", bind="query-params", on_change=_another_suite)
     with places[3]:
@@ -189,6 +189,19 @@ def name(one: Side) -> str:
 
 
 _RELATIONS = {"newest": "", "at": "", "before": "before ", "after": "after "}
+
+
+def can_be_asked(chosen: Chosen) -> bool:
+    """Whether both sides are backends as they are now."""
+    return not any(side(text).is_past for text in (chosen.a, chosen.b))
+
+
+def without_texts(c: Comparison) -> Comparison:
+    """The same, with nothing in it that a memory said."""
+    lost, gained = (
+        tuple(one._replace(a_hit=None, b_hit=None) for one in rows) for rows in (c.lost, c.gained)
+    )
+    return c._replace(lost=lost, gained=gained, with_texts=False)
 
 
 def styles(c: Comparison) -> Pair:

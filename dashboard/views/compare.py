@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -64,6 +66,8 @@ def page() -> None:
     with heading:
         parts.title(comparison_words.title(c), parts.newest([*c.a.runs, *c.b.runs]))
     _sides(c, chosen)
+    with chosen.tools:
+        _tools(c, chosen)
     if c.cases:
         _cards(c)
         _warnings(c)
@@ -79,6 +83,31 @@ def _sides(c: Comparison, chosen: Chosen) -> None:
     sides = [comparison_words.side(one, parts.zone()) for one in (c.a, c.b)]
     for place, told in zip(chosen.told, [*sides, words.origin(c.suite_origin)], strict=True):
         place.caption(plain(told))
+
+
+def _tools(c: Comparison, chosen: Chosen) -> None:
+    with st.popover("Download", icon=":material/download:", type="tertiary"):
+        texts = st.checkbox("With what the memories said", key="texts")
+        told = c if texts else compared.without_texts(c)
+        kept: dict[str, Any] = {"on_click": "ignore", "type": "tertiary", "icon": ":material/download:"}
+        name = re.sub(r"[^\w.-]+", "-", f"{c.suite}-{c.a.name}-{c.b.name}")
+        st.download_button(
+            "HTML", lambda: _report().html(told), f"{name}.html", "text/html", key="html", **kept
+        )
+        st.download_button(
+            "Markdown", lambda: _report().markdown(told), f"{name}.md", "text/markdown", key="md",
+            **kept,
+        )  # fmt: skip
+    if compared.can_be_asked(chosen):
+        with st.popover("Ask both now", icon=":material/play_arrow:", type="tertiary"):
+            st.markdown("In turns, in the same hours, each case four times. In a terminal:")
+            st.code(chosen.command, language="bash", wrap_lines=True)
+
+
+def _report() -> Any:
+    from dashboard import report  # reads templates: of no use before somebody takes one along
+
+    return report
 
 
 # Without an answer ----------------------------------------------------------------------------------------
