@@ -190,10 +190,11 @@ def proofs(most: int = 10) -> None:
         {
             "at": health_tables.moment_column("Begun"),
             "result": health_tables.badges("Result", PROOF_COLOURS, 84),
+            "error": column.TextColumn("Error", width=150),
             "detected": column.TextColumn("Detected", width=76),
             "confirmed": column.TextColumn("Confirmed", width=76),
             "delivered": column.TextColumn("Delivered", width=76),
-            "channel": column.TextColumn("Channel", width=90), "error": column.TextColumn("Error", width=200),
+            "channel": column.TextColumn("Channel", width=90),
         },
     )  # fmt: skip
 
@@ -206,7 +207,7 @@ def _proof(row: ProofRow) -> dict[str, Any]:
     return {
         "at": row.started_at.astimezone(parts.zone()),
         "result": ["arrived" if row.passed else "under way" if under_way else "failed"],
+        "error": row.error,
         **{name: words.duration(seconds) if seconds is not None else None for name, seconds in took.items()},
         "channel": row.channel,
-        "error": row.error,
     }

@@ -213,9 +213,9 @@ def _suspects(run: RunRow) -> None:
         st.markdown(f":gray[Suspects:] {plain(str(error))}")
         return
     told, span = plain(changes.title(found.changes, SUSPECTS)), f"{found.before.id} to {found.after.id}"
-    began = f"It began in run {found.after.id}, {parts.moment(found.after.started_at)}. "
-    before = plain(began if found.after.id != run.id else "")
-    st.markdown(f":gray[{before}Changed from run {span}, likeliest cause first:] **{told}**")
+    at = parts.moment(found.after.started_at)
+    began = f"It began in run {found.after.id}, {at}. " if found.after.id != run.id else ""
+    st.markdown(f":gray[{plain(f'{began}Changed from run {span}, likeliest cause first:')}] **{told}**")
     for mark in found.changes.marks:
         st.markdown(f":small[:gray[{plain(f'{mark.kind} {mark.text}, {parts.moment(mark.at)}')}]]")
 

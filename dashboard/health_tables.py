@@ -297,7 +297,7 @@ def noise_columns() -> dict[str, Any]:
         "suite": column.TextColumn("Suite", width=72),
         "flips": column.TextColumn("Differ", width=74, help="Cases whose two answers came out otherwise."),
         "over": column.LineChartColumn("So far", y_min=0, width=74, color="gray"),
-        "false": column.TextColumn("False verdicts", width=94),
+        "false": column.TextColumn("False alarms", width=94),
         "last": moment_column("Last"),
     }
 

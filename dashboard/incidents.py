@@ -142,8 +142,15 @@ def _told(one: AlertRow) -> None:
 
 
 def _drawn(one: AlertRow) -> str:
-    label = words.label(metric_of(alert_words.lead(one.incident)))
-    return f"{label}, last {SHOWN.days} days, with its 95 % interval; dotted: it began"
+    signal = alert_words.lead(one.incident)
+    metric = metric_of(signal)
+    began = _began(signal, series(signal, metric, parts.now() - SHOWN))
+    dotted = "; dotted: it began" if began else ""
+    return f"{words.label(metric)}, last {SHOWN.days} days, with its 95 % interval{dotted}"
+
+
+def _began(signal: Signal, points: Sequence[queries.TrendPoint]) -> datetime | None:
+    return next((point.started_at for point in points if point.run_id == signal.first_run_id), None)
 
 
 def chart(one: AlertRow) -> str:
@@ -157,8 +164,7 @@ def chart(one: AlertRow) -> str:
         return ""
     dots = [Dot(point.started_at, point.mean, point.low, point.high) for point in points]
     widths = [dot.high - dot.low for dot in dots if dot.high is not None and dot.low is not None]
-    mark = next((point.started_at for point in points if point.run_id == signal.first_run_id), None)
-    frame = Frame(dots[0].at, dots[-1].at, sparkline.span(widths), SPARK, mark)
+    frame = Frame(dots[0].at, dots[-1].at, sparkline.span(widths), SPARK, _began(signal, points))
     return sparkline.sparkline(dots, style, parts.theme(), frame)
 
 

@@ -18,6 +18,8 @@ from store.metrics import METRICS
 from store.queries import CaseRow, RunRow, VerdictRow
 
 ALL_SUITES = "all suites"
+NAMED_ELSEWHERE = ("", queries.CONFIRM)
+"""Parts of a suite that need no word in its cell: all of it, and a second look, which its trigger names."""
 INTERVAL = (
     "95 % interval: where the true value probably lies, seen so few cases. Wilson's for shares, a bootstrap "
     "for means and medians; n is the number of cases."
@@ -102,7 +104,7 @@ def _run(row: RunRow, style: Style, news: str | None, said: VerdictRow | None) -
         "started": row.started_at.astimezone(parts.zone()),
         "mark": marker(style),
         "backend": row.backend,
-        "suite": row.suite + (f" ({words.part(row.subset)})" if row.subset else ""),
+        "suite": row.suite + (f" ({words.part(row.subset)})" if row.subset not in NAMED_ELSEWHERE else ""),
         "state": [verdict[0] if verdict else row.status],
         "pass": round(passed.mean * 100, 1) if passed else None,
         "interval": words.interval("pass", passed.low, passed.high) if passed else "",

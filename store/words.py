@@ -418,12 +418,14 @@ def asked_again(passes: int, n: int) -> str:
     return f"asked again: passed {passes} of {count(n, 'time')}"
 
 
-def suite_title(name: str, cases: int, tags: int, runs: int, flaky: int) -> str:
-    """What a suite can be trusted for, as far as it is known."""
+def suite_title(name: str, cases: int, tags: int, runs: int, flaky: int, errors: int = 0) -> str:
+    """What a suite can be trusted for, as far as it is known. `errors`: that lint found in its questions."""
     asks = f"{name} asks {count(cases, 'case')}" + (f" over {count(tags, 'tag')}" if tags else "")
+    wrong = f"; lint finds {count(errors, 'error')} in them" if errors else ""
     if not runs:
-        return f"{asks}; no whole run has asked them yet"
-    return f"{asks}; {'none' if not flaky else spelled(flaky)} of them {'is' if flaky < 2 else 'are'} flaky"
+        return f"{asks}; no whole run has asked them yet{wrong}"
+    mixed = f"{'none' if not flaky else spelled(flaky)} of them {'is' if flaky < 2 else 'are'} flaky"
+    return f"{asks}; {mixed}{wrong}"
 
 
 def moved(added: int, removed: int, changed: int) -> str:

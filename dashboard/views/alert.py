@@ -211,7 +211,8 @@ def _are_more(row: AlertRow) -> bool:
 
 def _window(points: Sequence[TrendPoint]) -> Window:
     half = axes.usual_step([point.started_at for point in points]) / 2
-    return Window(points[0].started_at - half, points[-1].started_at + half, parts.zone(), parts.theme())
+    first, last = points[0].started_at - half, points[-1].started_at + half
+    return Window(first, last, parts.zone(), parts.theme(), *navigation.room())
 
 
 def _rows(it: Incident, signal: Signal, first: TrendPoint) -> list[Row]:

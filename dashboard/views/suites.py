@@ -38,9 +38,9 @@ def page() -> None:
         tables.download("Cases as CSV", f"{suite.name}.csv", lambda: _csv(cases))
     rows = [row for row in data.ask(queries.overview) if row.suite == suite.name]
     flaky = _flaky(suite.name)
-    with heading:
-        _title(suite, rows, flaky)
     report = data.ask(queries.lint_report, suite.name)
+    with heading:
+        _title(suite, rows, flaky, report.errors if report else 0)
     _cards(suite, rows, flaky, cases, report)
     left, right = st.columns(2, gap="medium")
     with left:
@@ -63,10 +63,11 @@ def _facts(suite: SuiteRow) -> str:
     return parts.plain(f"{words.origin(suite.origin)} · {since} · {planted}")
 
 
-def _title(suite: SuiteRow, rows: Sequence[OverviewRow], flaky: Sequence[FlakyCase]) -> None:
+def _title(suite: SuiteRow, rows: Sequence[OverviewRow], flaky: Sequence[FlakyCase], errors: int) -> None:
     tags = data.ask(queries.suite_tags, suite.name)
     runs = sum(len(row.points) for row in rows)
-    finding = words.suite_title(suite.name, suite.cases, len(tags), runs, len({row.case for row in flaky}))
+    mixed = len({row.case for row in flaky})
+    finding = words.suite_title(suite.name, suite.cases, len(tags), runs, mixed, errors)
     parts.title(finding, parts.newest(row.last_whole for row in rows))
 
 

@@ -330,6 +330,8 @@ def test_a_suite_says_what_it_asks() -> None:
         == "golden asks 180 cases over 8 tags; seven of them are flaky"
     )
     assert words.suite_title("mine", 3, 0, 5, 0) == "mine asks 3 cases; none of them is flaky"
+    told = words.suite_title("mine", 3, 0, 5, 0, errors=2)
+    assert told == "mine asks 3 cases; none of them is flaky; lint finds 2 errors in them"
 
 
 def test_what_is_new_is_short() -> None:
