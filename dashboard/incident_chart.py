@@ -48,6 +48,8 @@ def figure(line: Line, metric: str, rows: Sequence[Row], window: Window, marks: 
     """`rows`: the lost cases, each named at the left."""
     layout = stacked([MAIN, strips.ALONE * len(rows)])
     figure = new_figure(window, layout.height, RIGHT, left=NAMES if rows else LEFT)
+    if window.tight and not window.narrow:  # it shares the width with what stands beside it
+        figure.update_xaxes(nticks=4)
     axis = axes.axis(metric, curves.shown_values([line], metric))
     add_axis(figure, 1, layout.domains[0], axis, window.theme)
     curves.add_line(figure, line, metric, window, 1)

@@ -69,6 +69,21 @@ def clicked(key: str) -> int | None:
     return cells[0][0] if cells else None
 
 
+def opener(what: str, names: Sequence[str], key: str, go: Callable[[int], None]) -> None:
+    """The way into a row for who has no pointer: in a table each arrow key would be a click. `go` takes the
+    place of the row among `names`."""
+
+    def chosen() -> None:
+        place = st.session_state[key]
+        if place is not None:
+            go(place)
+
+    st.selectbox(
+        what, range(len(names)), index=None, key=key, format_func=lambda place: names[place],
+        placeholder=what, label_visibility="collapsed", width=200, on_change=chosen,
+    )  # fmt: skip
+
+
 def lines_frame(lines: Sequence[Line], metric: str) -> pd.DataFrame:
     """What a chart draws, a row a run and backend: shares in per cent."""
     factor, unit = axes.scale(metric), words.unit(metric).strip()

@@ -268,13 +268,19 @@ def _cases(it: Incident, signal: Signal, run: RunRow | None) -> None:
         placeholder="–", selection_mode="single-cell", column_config=alert_tables.cases_columns(),
         height="content" if len(it.cases) <= 12 else 400,
     )  # fmt: skip
-    st.caption(f"As they stood in run {run.id}. A click on a row opens the case.")
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.caption(f"As they stood in run {run.id}. A click on a row opens the case.", width="content")
+        tables.opener("Or open one by name", it.cases, "open-case", _open)
 
 
 def _case_opened() -> None:
     place = tables.clicked("lost")
     if place is not None:
-        navigation.go("case", case=st.session_state["_cases"][place], run=st.session_state["_run"])
+        _open(place)
+
+
+def _open(place: int) -> None:
+    navigation.go("case", case=st.session_state["_cases"][place], run=st.session_state["_run"])
 
 
 def _signals(it: Incident) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -145,6 +146,8 @@ def _closed(rows: Sequence[AlertRow]) -> None:
 def _table(heading: str, rows: Sequence[AlertRow], key: str) -> None:
     frame = alert_tables.alerts_frame(rows)
     with parts.heading(f"{heading}: {words.count(len(rows), 'alert')}"):
+        names = [f"{incidents.number(row.id)}: {alert_words.title(row.incident)}" for row in rows]
+        tables.opener("Open one by name", names, f"open-{key}", partial(_open, key))
         tables.download("CSV", f"{key}.csv", lambda: alert_tables.alerts_csv(rows))
     st.session_state[f"_{key}"] = [row.id for row in rows]
     st.dataframe(
@@ -158,9 +161,13 @@ def _opener(key: str) -> Any:
     def opened() -> None:
         place = tables.clicked(key)
         if place is not None:
-            navigation.go("alert", alert=st.session_state[f"_{key}"][place])
+            _open(key, place)
 
     return opened
+
+
+def _open(key: str, place: int) -> None:
+    navigation.go("alert", alert=st.session_state[f"_{key}"][place])
 
 
 # Can they be trusted? -------------------------------------------------------------------------------------

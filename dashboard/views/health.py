@@ -75,7 +75,7 @@ def _pulses() -> None:
         parts.card("Runs of the last 24 hours", *_whole(closed))
         parts.card("Next scheduled run", *_next(clock))
         parts.card("Queue of requests", *_queue(clock))
-        parts.card("False alarms, nothing changed", *_false(_calibrations()), meaning=A_AGAINST_A)
+        parts.card("False alarms at rest", *_false(_calibrations()), meaning=A_AGAINST_A)
 
 
 def _beats() -> list[HeartbeatRow]:
@@ -256,9 +256,7 @@ def _leases() -> None:
     """The dead-man switch, which beats for somebody else, stands with the alarm."""
     leases, clock = data.now(queries.leases), data.now(queries.clock)
     beats = [beat for beat in data.now(queries.heartbeats) if beat.name != health_words.DEAD_MAN]
-    with parts.heading(
-        "Leases and heartbeats", "Who lives, and who has which backend until when."
-    ):
+    with parts.heading("Leases and heartbeats", "Who lives, and who has which backend until when."):
         if beats or leases:
             tables.download("CSV", "leases.csv", lambda: _held_csv(beats, leases))
     if not (beats or leases):

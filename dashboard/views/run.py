@@ -239,6 +239,7 @@ def _cases(
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         shown = f"{words.count(len(rows), 'case')} of {len(cases)}. A click on a row opens the case."
         st.caption(shown, width="content")
+        tables.opener("Or open one by name", [row.case for row in rows], "open-case", _open)
         tables.download("Cases as CSV", f"run-{run.id}.csv", lambda: tables.cases_frame(cases, old))
 
 
@@ -264,7 +265,11 @@ def _groups(
 def _opened() -> None:
     place = tables.clicked("case-table")
     if place is not None:
-        navigation.go("case", case=st.session_state["_cases"][place], run=st.session_state["_run"])
+        _open(place)
+
+
+def _open(place: int) -> None:
+    navigation.go("case", case=st.session_state["_cases"][place], run=st.session_state["_run"])
 
 
 # Right ----------------------------------------------------------------------------------------------------

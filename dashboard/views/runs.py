@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from dashboard import data, navigation, parts, tables
 from dashboard.parts import plain
@@ -41,10 +42,13 @@ def page() -> None:
         _empty(chosen)
         return
     slot = st.empty()
-    shown = _pager(total, chosen)
+    shown, ways = _pager(total, chosen)
     rows = data.ask(queries.runs, **chosen, limit=PAGE, offset=(shown - 1) * PAGE)
     with slot:
         _table(rows)
+    with ways:
+        names = [f"run {row.id}: {row.backend} on {row.suite}" for row in rows]
+        tables.opener("Or open one by name", names, "open-run", _open)
 
 
 def _title() -> None:
@@ -169,17 +173,18 @@ def _ask(suite: str, backend: str, trials: int) -> None:
 # Table ----------------------------------------------------------------------------------------------------
 
 
-def _pager(total: int, chosen: RunFilter) -> int:
+def _pager(total: int, chosen: RunFilter) -> tuple[int, DeltaGenerator]:
+    """The page that is shown, and the place beside the note for other ways into a run."""
     pages = max((total + PAGE - 1) // PAGE, 1)
     with st.container(horizontal=True, vertical_alignment="center"):
-        note = st.empty()
+        note, ways = st.empty(), st.container(width="content")
         st.space("stretch")
         tables.download("Runs as CSV", "runs.csv", lambda: _every(chosen))
         shown = st.pagination(pages, key="page", bind="query-params", width=330) if pages > 1 else 1
     first = (shown - 1) * PAGE + 1
     span = f"{first} to {min(first + PAGE - 1, total)} of {words.count(total, 'run')}"
     note.caption(f"{span}. A click on a row opens the run.", width="content")
-    return int(shown)
+    return int(shown), ways
 
 
 def _every(chosen: RunFilter) -> pd.DataFrame:
@@ -200,7 +205,11 @@ def _table(rows: Sequence[RunRow]) -> None:
 def _opened() -> None:
     place = tables.clicked("runs")
     if place is not None:
-        navigation.go("run", run=st.session_state["_run_ids"][place])
+        _open(place)
+
+
+def _open(place: int) -> None:
+    navigation.go("run", run=st.session_state["_run_ids"][place])
 
 
 page()

@@ -296,7 +296,9 @@ def _cases(cases: Sequence[CaseVersion]) -> None:
             "source": column.TextColumn("Source", width="large"),
         },
     )  # fmt: skip
-    st.caption("A click on a row opens the case.")
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.caption("A click on a row opens the case.", width="content")
+        tables.opener("Or open one by name", [case.name for case in cases], "open-case", _open)
 
 
 def _case(case: CaseVersion) -> dict[str, Any]:
@@ -320,8 +322,12 @@ def _csv(cases: Sequence[CaseVersion]) -> pd.DataFrame:
 def _opened() -> None:
     place = tables.clicked("suite-cases")
     if place is not None:
-        suite, case = st.session_state["_suite_cases"][place]
-        navigation.go("case", suite=suite, case=case)
+        _open(place)
+
+
+def _open(place: int) -> None:
+    suite, case = st.session_state["_suite_cases"][place]
+    navigation.go("case", suite=suite, case=case)
 
 
 page()

@@ -114,7 +114,7 @@ def test_calibrations_without_a_baseline(open_page: Open, watched: str) -> None:
     """Where calibrations tell of no false verdict yet, the card says what they wait for."""
     _edit(watched, f"DELETE FROM rollup WHERE metric_id = {METRICS['false_verdict'].id}")
     at = open_page("health", watched)
-    assert cards(at)["False alarms, nothing changed"] == "–"
+    assert cards(at)["False alarms at rest"] == "–"
     assert "five days of baseline" in text(at)
     assert frame(at, "flips")
 
@@ -172,7 +172,7 @@ def test_index_counts(open_page: Open, watched: str) -> None:
 def test_noise(open_page: Open, watched: str) -> None:
     """A backend held against itself shows how many cases differed, and how often that would have alarmed."""
     at = open_page("health", watched)
-    assert cards(at)["False alarms, nothing changed"] == "0 of 6"
+    assert cards(at)["False alarms at rest"] == "0 of 6"
     assert {row["backend"]: row["flips"] for row in frame(at, "flips")} == {
         "hybrid": "1 of 29",
         "mem0": "1 of 29",

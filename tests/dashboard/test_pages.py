@@ -429,3 +429,34 @@ def _newest(seeded: Seeded, backend: str, nights_ago: int = 0) -> queries.RunRow
     rows = queries.runs(database, suites=["golden"], backends=[backend], statuses=["whole"], limit=None)
     database.close()
     return [row for row in rows if not row.subset][nights_ago]
+
+
+@pytest.mark.parametrize(
+    ("page", "key", "opened"),
+    [
+        ("runs", "open-run", ("run", "run")),
+        ("run", "open-case", ("case", "case")),
+        ("suites", "open-case", ("case", "case")),
+    ],
+)
+def test_rows_open_without_a_pointer(
+    open_page: Open,
+    seeded: Seeded,
+    monkeypatch: pytest.MonkeyPatch,
+    page: str,
+    key: str,
+    opened: tuple[str, str],
+) -> None:
+    """In a table each arrow key is a click, so a list beneath it opens the rows for who has a keyboard
+    alone."""
+    went: list[tuple[str, dict[str, Any]]] = []
+    monkeypatch.setattr("dashboard.navigation.go", lambda page, **told: went.append((page, told)))
+    run = {"run": str(seeded.world.invalid_run)} if page == "run" else {}
+    at = open_page(page, seeded.url, **run)
+    ways = at.selectbox(key=key)
+    assert len(ways.options) > 1
+    ways.select_index(1).run()
+    assert not at.exception
+    where, parameter = opened
+    assert went[0][0] == where
+    assert str(went[0][1][parameter]) in ways.options[1]
