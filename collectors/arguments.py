@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from collectors.starter import unconfigured
 from store.hiding import hidden
+from store.licences import withheld
 from store.marks import mark_text, mark_time
 
 if TYPE_CHECKING:
@@ -103,6 +104,12 @@ def write_to(path: Path, text: str, mode: str = "w") -> None:
             file.write(text)
     except OSError as error:
         raise Refused(f"cannot write {path}: {error.strerror}") from None
+
+
+def refuse_texts(suite: str, origin: str, licence: str) -> None:
+    """Where texts were asked for of a suite whose licence does not let them be shared."""
+    if why := withheld(suite, origin, licence):
+        raise Refused(f"--include-text: {why}")
 
 
 def pairs(given: list[str] | None) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from collectors.arguments import BAD, NO_ANSWER, Refused, chosen, refuse_unwritable, write_to
+from collectors.arguments import BAD, NO_ANSWER, Refused, chosen, refuse_texts, refuse_unwritable, write_to
 from collectors.commands import Json, database, print_json, say, settings
 
 if TYPE_CHECKING:
@@ -62,10 +62,13 @@ def compare_command(html_of: Write, md_of: Write) -> Callable[..., None]:
         of = settings()
         with _only_worse_is_1(), database(of) as db:
             sides = _sides(db, of, suite, a, b, before, after)
+            if include_text:
+                _refuse_texts(db, of, sides[0])
             found = _compared(db, of, _asked(*sides, margin, trials, no_run, include_text))
         for path, write in ((html, html_of), (md, md_of)):
             if path:
                 write_to(path, write(found))
+                say(f"written: {path}")
         _tell(found, json)
         raise typer.Exit({"inferior": BAD, "inconclusive": NO_ANSWER}.get(found.migration.verdict, 0))
 
@@ -106,6 +109,17 @@ def _suite(db: Database, of: Settings, suite: str | None) -> str:
     if suite is None:
         raise Refused(f"name the suite with --suite; known: {', '.join(dict.fromkeys(known))}")
     return chosen([suite], known, "suite")[0]
+
+
+def _refuse_texts(db: Database, of: Settings, suite: str) -> None:
+    from collectors.configured import suite_config, suite_names
+    from store import queries
+
+    if suite in suite_names(of):
+        it = suite_config(of, suite)
+        return refuse_texts(suite, it.origin, it.licence)
+    recorded = next(row for row in queries.suites(db) if row.name == suite)
+    refuse_texts(suite, recorded.origin, recorded.licence)
 
 
 def _asked(suite: str, a: Side, b: Side, margin: float, trials: int, no_run: bool, with_texts: bool) -> Asked:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC
 from itertools import groupby
 
@@ -18,7 +18,7 @@ from store import words
 from store.changes import sentence
 from store.comparisons import FEWEST_FOR_A_VERDICT, Comparison, Reference, SideTold, TagRow, Turned
 
-MOST = 20
+MOST = 100
 """Rows of a table that a person may not want all of."""
 
 
@@ -113,14 +113,20 @@ def _texts(c: Comparison, one: Turned) -> Iterator[str]:
             yield f"{side.name}: {hit}"
 
 
-def _tags(rows: Iterable[TagRow]) -> Table:
-    table = plain_table("tag", "n", "A %", "B %", "B − A", "90 % interval", "")
+def _tags(rows: Sequence[TagRow]) -> Table:
+    """With intervals where a tag is large enough for a verdict of its own."""
+    large = any(_is_large(row) for row in rows)
+    table = plain_table("tag", "n", "A %", "B %", "B − A", *(["90 % interval"] * large), "")
     for row in rows:
         rates = (words.bare("pass", rate) for rate in (row.a, row.b))
-        ends = said.interval(row.low, row.high) if row.n >= FEWEST_FOR_A_VERDICT else ""
-        told = Text(said.tag_word(row))
-        table.add_row(Text(row.tag), str(row.n), *rates, said.points(row.difference), ends, told)
+        ends = [said.interval(row.low, row.high) if _is_large(row) else ""] if large else []
+        told = f"{len(row.lost)} lost" if row.word == "lost" else said.tag_word(row)
+        table.add_row(Text(row.tag), str(row.n), *rates, said.points(row.difference), *ends, Text(told))
     return table
+
+
+def _is_large(row: TagRow) -> bool:
+    return row.n >= FEWEST_FOR_A_VERDICT
 
 
 def _ratios(c: Comparison) -> Table:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from collectors.arguments import NO_ANSWER, Refused, existing, moment, refuse_unwritable, write_to
+from collectors.arguments import (
+    NO_ANSWER,
+    Refused,
+    existing,
+    moment,
+    refuse_texts,
+    refuse_unwritable,
+    write_to,
+)
 from collectors.commands import Json, database, print_json, say
 
 if TYPE_CHECKING:
@@ -83,14 +91,6 @@ def _run(db: Database, run_id: int, include_text: bool) -> RunReport:
     if include_text:
         refuse_texts(found.suite.name, found.suite.origin, found.suite.licence)
     return found
-
-
-def refuse_texts(suite: str, origin: str, licence: str) -> None:
-    """Where texts were asked for of a suite whose licence does not let them be shared."""
-    from store.licences import withheld
-
-    if why := withheld(suite, origin, licence):
-        raise Refused(f"--include-text: {why}")
 
 
 def _week(db: Database, until: str | None) -> Week:
