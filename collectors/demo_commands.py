@@ -43,6 +43,8 @@ def demo(
 
 def _build(place: Path, dashboard: str) -> None:
     """Beside its place, so that what lies there is a whole demo always."""
+    import signal
+    import sys
     from datetime import UTC, datetime
     from tempfile import TemporaryDirectory
 
@@ -50,7 +52,8 @@ def _build(place: Path, dashboard: str) -> None:
 
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise Refused(f"{place} holds something else than a demo; name another folder with --dir")
-    say(f"building thirty nights in {place}: about a minute")
+    say(f"building thirty nights in {place}: a minute or two")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # what was begun is removed
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".memtrend-demo-", dir=place.parent) as temporary:
@@ -75,5 +78,6 @@ def _told(place: Path) -> list[str]:
         f"  memtrend demo --dir {place}       # the dashboard, and a collector that goes on",
         f"  {config} alerts list --all",
         f"  {config} alerts show 1",
+        f"  {place / folder.COMPARED} and {place / folder.REPORTED} in a browser",
         f"  {config} runs",
     ]

@@ -174,6 +174,16 @@ def test_gates(record: Database, told: Mapping[str, Any]):
     assert failed == {story.BAD_COMMIT: ["change"], story.MENDED_COMMIT: []}
 
 
+def test_what_is_sent_around(demo_folder: Path, told: Mapping[str, Any]):
+    """The bad night's report and the comparison of both backends are written as pages by the commands, and
+    each names what it is about."""
+    assert (told["report"], told["compare"] in (0, 3)) == (0, True)
+    assert all(case in (demo_folder / demo.REPORTED).read_text() for case in BROKEN)
+    compared = (demo_folder / demo.COMPARED).read_text()
+    assert demo.ASSISTANT in compared
+    assert demo.STEADY in compared
+
+
 def test_deploys_are_drawn(record: Database, first: datetime):
     """Each deploy is a mark on the evening before the night that it bears on, the upgrade by its release."""
     drawn = {mark.text: night_of(mark.at, first) + 1 for mark in queries.marks(record)}

@@ -20,7 +20,7 @@ from store.settings import CONFIG_VARIABLE
 SUITE, ASSISTANT, STEADY = "support", "assistant", "steady"
 PACKAGE, GOOD, BAD, MENDED = "recall-sdk", "1.4.2", "1.5.0", "1.5.1"
 CONFIG, STORY, CHANNEL_URL, MESSAGES = "memtrend.toml", "story.json", "slack-url", "slack.jsonl"
-RECORD, COMPARED = "memtrend.db", "compare.html"
+RECORD, COMPARED, REPORTED = "memtrend.db", "compare.html", "report.html"
 OWN_CASES = Path(__file__).parent / "cases.jsonl"
 
 SETTINGS = """\

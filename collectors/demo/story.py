@@ -77,7 +77,7 @@ class Month:
             self.night(night)
             if after := self.days_after.get(night):
                 after()
-        self.compare()
+        self.report()
         self.stage.stop_collector()
 
     def evening(self, night: int) -> None:
@@ -131,12 +131,17 @@ class Month:
         self.stage.go_to(self.at(PROOF_NIGHT, 6))
         self.stage.run("alerts", "proof", "--suite", demo.SUITE, "--backend", demo.STEADY)
 
-    def compare(self) -> None:
-        """Whether to move, on the morning after the last night."""
+    def report(self) -> None:
+        """On the morning after the last night: what the upgrade did, and whether to move to the other one."""
         self.stage.go_to(self.at(NIGHTS, 5))
-        sides, of = (demo.ASSISTANT, demo.STEADY), ("--suite", demo.SUITE, "--html", demo.COMPARED)
-        self.told["compare"] = self.stage.run("compare", *sides, *of)
-        self.say(f"  memtrend compare {' '.join(sides)}: exit {self.told['compare']}, in {demo.COMPARED}")
+        for row in queries.alerts(self.stage.db, states=["resolved"], kinds=["regression"], limit=None):
+            self.write(demo.REPORTED, "report", str(row.first_bad_run_id))
+        self.write(demo.COMPARED, "compare", demo.ASSISTANT, demo.STEADY, "--suite", demo.SUITE)
+
+    def write(self, file: str, *command: str) -> None:
+        code = self.stage.run(*command, "--html", file)
+        self.told[command[0]] = code
+        self.say(f"  memtrend {' '.join(command)} --html {file}: exit {code}")
 
     def act(self, what: str, alert: int | None, reason: str) -> None:
         self.stage.run("alerts", what, str(alert), "--reason", reason, user=PERSON)
