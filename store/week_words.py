@@ -91,7 +91,8 @@ def since_before(row: SeriesWeek) -> str:
 
 def against_baseline(row: SeriesWeek) -> str:
     """For questions like these, with its interval."""
-    return (verdict_words.how_much(row.verdicts[-1].content) if row.verdicts else "") or "–"
+    told = verdict_words.how_much(row.verdicts[-1].content) if row.verdicts else ""
+    return told.partition(", n ")[0] or "–"
 
 
 def spark(values: Sequence[float]) -> str:
@@ -163,8 +164,11 @@ def _unheld(w: Week) -> Iterator[str]:
 
 
 def _worse(w: Week) -> Iterator[str]:
-    """Of what fell, whether it is to be mended or meant."""
+    """Of what fell, whether it is to be mended or was meant; first somebody must take it."""
+    unheld = {(row.suite, row.backend) for row in w.standing if row.incident.acknowledged_by is None}
     for row in _standing(w, "worse", "leak"):
+        if (row.suite, row.backend) in unheld:
+            continue
         said = f"{row.backend} on {row.suite} is worse: go back, mend it, or was it meant?"
         run = row.verdicts[-1].run_id
         yield f"{said} (memtrend report {run} has cases and suspects; memtrend baseline intended accepts it)"

@@ -16,6 +16,8 @@ from dashboard.report.document import Chart, Document, Listing, Spark, Table, pl
 TEMPLATES = Path(__file__).parent / "templates"
 SHORT = 14
 """Rows of a table that is kept on one page."""
+SPARK = 116.0
+"""Px that a small chart is wide."""
 INK = Style("var(--series)", "solid", "circle", "●")
 """Of a small chart, which takes its colours from the page."""
 SHOWN = ("background", "text", "muted", "grid", "border", "worse", "suspected", "better", "problem")
@@ -93,5 +95,5 @@ def _svg(spark: Spark) -> Markup:
     if not spark.dots:
         return Markup("")
     widths = [dot.high - dot.low for dot in spark.dots if dot.low is not None and dot.high is not None]
-    frame = sparkline.Frame(spark.dots[0].at, spark.dots[-1].at, sparkline.span(widths))
+    frame = sparkline.Frame(spark.dots[0].at, spark.dots[-1].at, sparkline.span(widths), SPARK)
     return Markup(sparkline.sparkline(spark.dots, INK, THEMES["light"], frame))

@@ -149,7 +149,7 @@ def _metrics(r: RunReport) -> Table:
         for row in run_words.metric_lines(r)
     ]
     names = columns("metric", *numbers, "better", numbers=numbers)
-    return Table("Metrics; differences are plain numbers, only a verdict says worse", names, rows)
+    return Table("Metrics; a difference alone is no verdict", names, rows)
 
 
 def _tags(r: RunReport) -> Table:

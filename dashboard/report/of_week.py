@@ -41,7 +41,7 @@ def document(w: Week, made: datetime) -> Document:
             Answer("What happened?", week_words.told(w)),
             Answer(
                 "What is to be decided?",
-                f"{words.count(len(decide), 'thing')}:" if decide else "Nothing.",
+                f"{words.count(len(decide), 'thing')}, the most urgent first:" if decide else "Nothing.",
                 tuple(decide),
             ),
         ),
