@@ -25,15 +25,15 @@ def news(lines: Sequence[Line], said: Said) -> None:
     """What became of those that changed, in a sentence each."""
     told = [line for line in lines if verdicts.is_news(said.get(line.name)) and not line.muted]
     for line in told[:MOST]:
-        _sentence(line, said[line.name], "news")
+        _sentence(line, said[line.name])
 
 
-def _sentence(line: Line, content: Mapping[str, Any], where: str) -> None:
+def _sentence(line: Line, content: Mapping[str, Any]) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(parts.name(line.style, line.name), width="content")
         verdicts.show(content)
         st.markdown(plain(verdict_words.evidence(content)), width="content")
-        verdicts.numbers(content, f"{where}-{line.name}")
+        verdicts.numbers(content, f"news-{line.name}")
 
 
 def everything(
@@ -54,18 +54,25 @@ def _line(line: Line, metric: str, content: Mapping[str, Any] | None) -> None:
     last = line.points[-1]
     bounds = words.interval(metric, last.low, last.high)
     facts = " · ".join(filter(None, [bounds, f"n {last.n}", parts.moment(last.started_at)]))
+    with st.container(gap=None):
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.markdown(parts.name(line.style, line.name), width="content")
+            told = f"{plain(words.amount(metric, last.mean))} :small[:gray[{plain(facts)}]]"
+            st.markdown(told, width="content")
+            if content:
+                verdicts.show(content)
+            parts.onward("run", f"Run {last.run_id}", run=str(last.run_id))
+            for alert in line.alerts:
+                _alert(alert)
+        if content:
+            _notes(line, content)
+
+
+def _notes(line: Line, content: Mapping[str, Any]) -> None:
+    told = " · ".join([verdict_words.evidence(content), *verdict_titles.card_notes(content)])
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(parts.name(line.style, line.name), width="content")
-        st.markdown(
-            f"{plain(words.amount(metric, last.mean))} :small[:gray[{plain(facts)}]]", width="content"
-        )
-        parts.onward("run", f"Run {last.run_id}", run=str(last.run_id))
-        for alert in line.alerts:
-            _alert(alert)
-    if content:
-        _sentence(line, content, "listed")
-        notes = " · ".join(verdict_titles.card_notes(content))
-        st.markdown(f":small[:gray[{plain(notes)}]]")
+        st.markdown(f":small[:gray[{plain(told)}]]", width="content")
+        verdicts.numbers(content, f"listed-{line.name}")
 
 
 def history(case: str, rows: Sequence[Row]) -> None:
@@ -113,5 +120,7 @@ def _dated(dated: Sequence[Tick]) -> None:
     if not dated:
         return
     st.markdown("**What changed when**")
-    for tick in sorted(dated, reverse=True):
-        st.markdown(f":small[:gray[{parts.moment(tick.at)}] {plain(f'{tick.symbol} {tick.text}')}]")
+    with st.container(gap=None):
+        for tick in sorted(dated, reverse=True):
+            told = plain(f"{tick.symbol} {tick.text}".strip())
+            st.markdown(f":small[:gray[{parts.moment(tick.at)}] {told}]")

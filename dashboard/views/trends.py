@@ -66,8 +66,7 @@ def page() -> None:
         _title(chosen, points, broken)
     if points:
         said = _said(points)
-        with place.container():
-            bright = _main(chosen, measured[chosen.metric], broken, window, said)
+        bright = _main(chosen, measured[chosen.metric], broken, window, said, place)
         around = Around(chosen.suite, window, _marks(window.start), said, bright)
         _others(chosen, measured, around)
     else:
@@ -190,8 +189,9 @@ def _main(
     broken: Sequence[Row],
     window: Window,
     said: Mapping[str, dict[str, Any]],
+    place: DeltaGenerator,
 ) -> set[str]:
-    """Draws it; gives the backends that stand out."""
+    """Draws it in its place, and beneath it what it says in words; gives the backends that stand out."""
     points = _of(measured, chosen.backends)
     ends = [points[0].started_at, points[-1].started_at]
     marks, changes, fitted = _marks(window.start), _changes(chosen, window), charts.fitted(window, ends)
@@ -205,13 +205,14 @@ def _main(
         figure = charts.trend(drawn, chosen.metric, fitted, extras)
     else:
         figure = charts.each(lines, chosen.metric, fitted, marks)
-    _first_day(chosen, points)
-    if window.narrow:
-        parts.key({line.name: line.style for line in drawn if not line.muted})
-    st.plotly_chart(
-        figure, key="trend", on_select=_opened, selection_mode="points", theme=None, config=charts.CONFIG,
-        alt=charts.alt(f"{words.label(chosen.metric)} of {chosen.suite}", lines, chosen.metric),
-    )  # fmt: skip
+    with place.container():
+        _first_day(chosen, points)
+        if window.narrow:
+            parts.key({line.name: line.style for line in drawn if not line.muted})
+        st.plotly_chart(
+            figure, key="trend", on_select=_opened, selection_mode="points", theme=None, config=charts.CONFIG,
+            alt=charts.alt(f"{words.label(chosen.metric)} of {chosen.suite}", lines, chosen.metric),
+        )  # fmt: skip
     name = f"{chosen.suite}-{chosen.metric}.csv"
     tables.beneath(_legend(chosen, broken, lines), name, lambda: tables.lines_frame(lines, chosen.metric))
     listed.news(drawn, told)

@@ -201,13 +201,15 @@ def test_a_trend_is_read_and_left_by_keyboard(page: Page, address: str) -> None:
     settled(page)
     for _ in range(40):
         page.keyboard.press("Tab")
-        if "The same as a list" in page.evaluate("document.activeElement.innerText"):
+        if page.evaluate("document.activeElement.matches('summary')"):
             break
     page.keyboard.press("Enter")
     expect(page.get_by_text("Cases that broke")).to_be_visible()
     settled(page)
-    page.keyboard.press("Tab")
-    assert "Run" in page.evaluate("document.activeElement.innerText")
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.matches('details a')"):
+            break
     assert page.evaluate(FOCUSED) == "solid"
     page.keyboard.press("Enter")
     at(page, "run")
