@@ -168,23 +168,24 @@ def _rates(suite: str) -> dict[str, float]:
 def found(chosen: Chosen) -> Comparison:
     """Raises `BadSide` and `NothingToCompare`."""
     named = [side(text) for text in (chosen.a, chosen.b)]
-    ids = [tuple(row.id for row in data.ask(queries.side_runs, chosen.suite, one)) for one in named]
+    runs = [data.ask(queries.side_runs, chosen.suite, one) for one in named]
+    ids = [tuple(row.id for row in rows) for rows in runs]
     if set(ids[0]) & set(ids[1]):
         raise queries.NothingToCompare(
             "A and B are made of the same runs: choose two backends, or one before and after"
         )
     told = data.ask(
         queries.comparison, chosen.suite, *ids, margin=round(chosen.margin / 100, 6),
-        names=(name(named[0]), name(named[1])), with_texts=True,
+        names=(name(named[0], runs[0][-1].backend), name(named[1], runs[1][-1].backend)), with_texts=True,
     )  # fmt: skip
     return told
 
 
-def name(one: Side) -> str:
+def name(one: Side, backend: str) -> str:
     """What a side is called in sentences."""
     if one.run_ids:
-        runs = ", ".join(map(str, one.run_ids))
-        return f"run {runs}" if len(one.run_ids) == 1 else f"runs {runs}"
+        runs = "run" if len(one.run_ids) == 1 else "runs"
+        return f"{backend} {runs} {', '.join(map(str, one.run_ids))}"
     return f"{one.backend} {_RELATIONS[one.relation]}{one.what}".strip()
 
 

@@ -249,7 +249,7 @@ def side(told: SideTold, zone: tzinfo) -> str:
         when = f"nights {start} to {words.day(last, last)}"
     runs = f"run {told.runs[0].id}" if len(told.runs) == 1 else f"{len(told.runs)} runs"
     release = "" if told.release in told.name else told.release
-    return " · ".join(filter(None, [told.name, release, when, "" if runs == told.name else runs]))
+    return " · ".join(filter(None, [told.name, release, when, "" if told.name.endswith(runs) else runs]))
 
 
 def ratio_name(row: RatioRow) -> str:

@@ -78,7 +78,7 @@ def asked(
         CaseRecord(name, "1", f"what of {name}?", tags=("all",), critical=name in critical) for name in cases
     )
     seed = Seed(db)
-    suite = writes.register_suite(db, SuiteRecord("golden", "golden", "own", "v1", 7, records))
+    suite = writes.register_suite(db, SuiteRecord("golden", "golden", "own", "".join(cases), 7, records))
     run_id, token = seed.open(suite, backend, trials=trials)
     for trial in range(1, trials + 1):
         answers = [_answer(name, trial, name in lost, name in errors) for name in cases]
