@@ -179,7 +179,7 @@ def counts_columns(frame: pd.DataFrame) -> dict[str, Any]:
         "backend": column.TextColumn("Backend", width=84),
         "suite": column.TextColumn("Suite", width=80),
         "leg": column.TextColumn("Index", width=74, help=LEG),
-        "count": column.NumberColumn("Memories", format="localized", width=72),
+        "count": column.NumberColumn("Memories", format="%d", width=72),
         "over": column.LineChartColumn("30 days", y_min=0, width=86, color="gray"),
         "stands": badges("Stands", colours, 106),
     }

@@ -160,6 +160,12 @@ def runs_columns(said: Mapping[int, VerdictRow]) -> dict[str, Any]:
     }
 
 
+def narrow_runs() -> list[str]:
+    """The columns in an order in which a phone shows the verdict without scrolling."""
+    first = ["run", "mark", "backend", "state", "pass"]
+    return [*first, *(name for name in runs_columns({}) if name not in first)]
+
+
 def state_column(said: Mapping[int, VerdictRow]) -> Any:
     """What is said of a run, or its state. The quiet ones have no colour."""
     clear = "#00000000" if parts.theme().mode == "dark" else "#ffffff00"

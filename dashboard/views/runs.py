@@ -199,6 +199,7 @@ def _table(rows: Sequence[RunRow]) -> None:
     st.dataframe(
         tables.runs_frame(rows, said), key="runs", hide_index=True, height="content", on_select=_opened,
         selection_mode="single-cell", placeholder="–", column_config=tables.runs_columns(said),
+        column_order=tables.narrow_runs() if navigation.is_narrow() else None,
     )  # fmt: skip
 
 
