@@ -346,12 +346,14 @@ def _answer(version: CaseVersion, result: CaseResult, run: RunRow, of: str = "")
                 st.text(str(result.detail[kind]))
         hits = stories.returned(result.detail, version.k)
         _hits(hits)
-        if not hits and result.status == "ok":
+        if not hits and result.status != "skipped":
             st.caption(_why_nothing(result, run))
         _cost(result)
 
 
 def _why_nothing(result: CaseResult, run: RunRow) -> str:
+    if result.status == "error":
+        return words.ERRORED.words
     if taken := words.removed(data.ask(queries.removals, run.id)):
         return f"Its {taken}."
     return "The answer was not kept." if result.returned_n else "Nothing came back."
