@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from store import models as m
 from store.alert_life import STANDING_STATES
 from store.database import Database
+from store.dialects.sql import plain_rows
 from store.queries.alerts import AlertRow, alerts
 from store.queries.operation import FireRow, schedule_calendar
 from store.queries.policy import CaseStanding, case_standings
@@ -161,7 +162,7 @@ def _spent(db: Database, rows: Sequence[RunRow]) -> Iterable[Spent]:
         spent.run_id.in_([row.id for row in rows])
     )
     with db.read() as connection:
-        money = dict(connection.execute(query.group_by(spent.run_id)).tuples().all())
+        money: dict[int, float] = dict(plain_rows(connection, query.group_by(spent.run_id)))
     for origin in ORIGINS:
         own = [row for row in rows if row.origin == origin]
         seconds = sum((row.finished_at - row.started_at).total_seconds() for row in own if row.finished_at)
