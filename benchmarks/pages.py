@@ -32,6 +32,7 @@ SESSIONS = 5
 MAX_MB = 400
 MAX_S = {"title": 3.0, "filters": 3.0, "cold": 4.0, "cached": 2.0, "click": 1.0}
 YEAR = "suite=golden&range=365+d"
+COMPARE = "compare?suite=golden&a=dense&b=hybrid"
 
 WATCH = """
 window.seen = {};
@@ -84,7 +85,7 @@ def main() -> int:
 def _measured(url: str, path: Path, folder: Path, times: int) -> tuple[list[str], list[Bar]]:
     before, lines, bars = load(), [], []
     with chromium() as browser:
-        for name, address in (("overview", ""), ("trends", f"trends?{YEAR}")):
+        for name, address in (("overview", ""), ("trends", f"trends?{YEAR}"), ("compare", COMPARE)):
             cold, cached = _openings(browser, url, path, folder, address, times)
             lines += [f"{name}, {kind}: {one.told}" for kind, one in (("cold", cold), ("cached", cached))]
             bars += [
@@ -158,6 +159,9 @@ def _used(
                 page.goto(f"{home}/{address}")
                 settled(page)
         clicks = [_clicked(page, what, act, times) for what, act in CLICKS]
+        page.goto(f"{home}/{COMPARE}")
+        settled(page)
+        clicks.append(_clicked(page, "another side", ANOTHER_SIDE, times))
         return clicks, *_memory()
 
 
@@ -189,6 +193,9 @@ CLICKS = (
     ("another metric", _choose("metric", "recall@k", "mrr", "pass")),
     ("another suite", _choose("suite", "contract", "golden")),
 )
+
+
+ANOTHER_SIDE = _choose("side-b", "keyword, newest runs", "hybrid, newest runs")
 
 
 def _memory() -> tuple[float, float]:

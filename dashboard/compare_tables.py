@@ -97,26 +97,25 @@ def turned(c: Comparison) -> list[tuple[str, Turned]]:
 
 
 def turned_frame(rows: Iterable[tuple[str, Turned]], texts: bool = True) -> pd.DataFrame:
-    """`texts`: with what the backends answered."""
+    """`texts`: with what was asked and what the backends answered."""
     return pd.DataFrame([_turned(change, one, texts) for change, one in rows])
 
 
 def _turned(change: str, one: Turned, texts: bool) -> dict[str, Any]:
-    answers = {"a_hit": one.a_hit, "b_hit": one.b_hit} if texts else {}
+    told = {"asked": one.query, "a_hit": one.a_hit, "b_hit": one.b_hit} if texts else {}
     return {
         "change": [change],
         "case": one.case,
         "tags": ", ".join([*(["critical"] if one.critical else []), *one.tags]),
         "failure": one.failure,
-        "asked": one.query,
-        **answers,
+        **told,
         "a_passed": f"{one.a_passes}/{one.a_trials}",
         "b_passed": f"{one.b_passes}/{one.b_trials}",
     }
 
 
 def turned_csv(rows: Iterable[tuple[str, Turned]]) -> pd.DataFrame:
-    """Without what the backends answered: a memory's text leaves the page only where that is asked for."""
+    """Without a question or an answer: they leave the page only where that is asked for."""
     rows = list(rows)
     return turned_frame(rows, texts=False).assign(change=[change for change, _ in rows])
 

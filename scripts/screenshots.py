@@ -62,6 +62,8 @@ def _addresses(url: str, world: World) -> dict[str, str]:
         "overview": "",
         "trends": "trends",
         "trends-each": "trends?view=One+each",
+        "compare": "compare?suite=golden&a=mem0&b=hybrid",
+        "compare-releases": "compare?suite=golden&a=mem0@2.1.0&b=mem0@2.2.1",
         "runs": "runs",
         "trends-drift": "trends?metric=anchor_drift",
         "run": f"run?run={worse.id}",

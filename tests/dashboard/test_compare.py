@@ -244,14 +244,14 @@ def test_sides_without_a_common_answer(other: dict, why: str, open_page: Open, t
 
 
 def test_what_memories_said_is_taken_along_only_where_asked_for(seeded: Seeded) -> None:
-    """Neither report nor table holds an answer, unless that was ticked."""
-    c = of_record(seeded)._replace(lost=(turned("x", a_hit="hush-hush"),), gained=())
+    """Neither report nor table holds a question or an answer, unless that was ticked."""
+    c = of_record(seeded)._replace(lost=(turned("x", query="hush?", a_hit="hush-hush"),), gained=())
     bare = compared.without_texts(c)
     for write in (report.html, report.markdown):
         assert "hush-hush" in write(c)
-        assert "hush-hush" not in write(bare)
+        assert "hush" not in write(bare)
     frame = compare_tables.turned_csv(compare_tables.turned(c))
-    assert "hush-hush" not in frame.to_csv()
+    assert "hush" not in frame.to_csv()
     assert list(frame["change"]) == ["lost"]
 
 
