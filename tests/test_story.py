@@ -137,6 +137,7 @@ def test_its_life(record: Database, alert: AlertRow, first: datetime):
     nights = [night_of(step.at, first) for step in steps]
     assert nights == [story.BAD_NIGHT] * 3 + [story.MENDED_NIGHT + 1] * 2
     assert (alert.incident.state, alert.incident.judged) == ("resolved", "real")
+    assert alert.closed_at == steps[3].at
 
 
 def test_slack_heard_it_once(demo_folder: Path, record: Database, alert: AlertRow, first: datetime):
@@ -185,11 +186,13 @@ def test_what_is_sent_around(demo_folder: Path, told: Mapping[str, Any]):
 
 
 def test_deploys_are_drawn(record: Database, first: datetime):
-    """Each deploy is a mark on the evening before the night that it bears on, the upgrade by its release."""
-    drawn = {mark.text: night_of(mark.at, first) + 1 for mark in queries.marks(record)}
-    assert len(drawn) == 4
-    assert drawn[f"deploy assistant 4.12, with {demo.PACKAGE} {demo.BAD}"] == story.BAD_NIGHT
-    assert drawn[f"deploy assistant 4.13, with {demo.PACKAGE} {demo.MENDED}"] == story.MENDED_NIGHT
+    """Each deploy and upgrade is a mark of its kind on the evening before the night that it bears on."""
+    drawn = {mark.text: (mark.kind, night_of(mark.at, first) + 1) for mark in queries.marks(record)}
+    assert drawn == {
+        **{text: ("deploy", night) for night, text in story.DEPLOYS.items()},
+        f"{demo.PACKAGE} {demo.BAD}": ("upgrade", story.BAD_NIGHT),
+        f"{demo.PACKAGE} {demo.MENDED}": ("upgrade", story.MENDED_NIGHT),
+    }
 
 
 def test_nothing_went_wrong_in_building(record: Database):

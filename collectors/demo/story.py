@@ -27,7 +27,7 @@ SETTLED = 6 * HOUR
 """How long ago the last night must be, so that nothing of it is still ahead."""
 PERSON = "noor"
 BAD_COMMIT, MENDED_COMMIT = "b81f3d0", "e07c2a9"
-DEPLOYS = {6: "deploy assistant 4.10", 13: "deploy assistant 4.11"}
+DEPLOYS = {6: "deploy 4.10", 13: "deploy 4.11"}
 
 Say = Callable[[str], None]
 
@@ -56,7 +56,7 @@ class Month:
         self.stage, self.first, self.say = stage, first, say
         self.told: dict[str, Any] = {"gates": {}}
         self.days_before: Mapping[int, Callable[[], None]] = {
-            BAD_NIGHT: lambda: self.upgrade(demo.BAD, "deploy assistant 4.12"),
+            BAD_NIGHT: lambda: self.upgrade(demo.BAD, self.at(BAD_NIGHT, -11)),
             MENDED_NIGHT: self.mend,
         }
         self.days_after: Mapping[int, Callable[[], None]] = {
@@ -84,7 +84,7 @@ class Month:
         if before := self.days_before.get(night):
             before()
         elif text := DEPLOYS.get(night):
-            self.mark(text, self.at(night, -11))
+            self.mark(text, self.at(night, -11), "deploy")
 
     def night(self, night: int) -> None:
         """Its runs, the looks at once, and the look some hours later where that is owed."""
@@ -94,17 +94,16 @@ class Month:
 
     # What people do
 
-    def mark(self, text: str, at: datetime) -> None:
-        writes.add_mark(self.stage.db, text, at)
+    def mark(self, text: str, at: datetime, kind: str) -> None:
+        writes.add_mark(self.stage.db, text, at, kind, PERSON)
         self.say(f"  {text}")
 
-    def upgrade(self, release: str, text: str) -> None:
-        """A deploy: who was started before goes on with the package as it was."""
-        evening = self.at(BAD_NIGHT if release == demo.BAD else MENDED_NIGHT, -11)
+    def upgrade(self, release: str, at: datetime) -> None:
+        """Who was started before would go on with the package as it was."""
         self.stage.stop_collector()
         demo.install(self.stage.folder, release)
-        self.stage.clock.set(evening)
-        self.mark(f"{text}, with {demo.PACKAGE} {release}", evening)
+        self.stage.clock.set(at)
+        self.mark(f"{demo.PACKAGE} {release}", at, "upgrade")
         self.stage.start_collector()
 
     def take_the_alert(self) -> None:
@@ -119,7 +118,7 @@ class Month:
         self.stage.go_to(self.at(MENDED_NIGHT, -13))
         demo.install(self.stage.folder, demo.MENDED)
         self.gate(MENDED_COMMIT)
-        self.upgrade(demo.MENDED, "deploy assistant 4.13")
+        self.upgrade(demo.MENDED, self.at(MENDED_NIGHT, -11))
 
     def judge_the_alert(self) -> None:
         self.stage.go_to(self.at(MENDED_NIGHT + 1, 6))

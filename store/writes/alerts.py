@@ -117,7 +117,8 @@ def _kept(connection: Connection, turned: Turned, route: Route | None) -> Turned
     if it.id is None:
         it = it._replace(id=insert(connection, m.alert, opened_at=it.opened_at, project=PROJECT, **values))
     else:
-        connection.execute(m.alert.update().where(m.alert.c.id == it.id).values(**values))
+        changes = {**values, "closed_at": _closed(values["closed_at"])}
+        connection.execute(m.alert.update().where(m.alert.c.id == it.id).values(**changes))
     assert it.id is not None
     for signal in it.signals:
         _keep_signal(connection, it, signal, at)
@@ -126,6 +127,12 @@ def _kept(connection: Connection, turned: Turned, route: Route | None) -> Turned
         for delivery in route(it, step, step_id) if route else ():
             queue_delivery(connection, delivery, it.id, step_id)
     return turned._replace(incident=it)
+
+
+def _closed(at: datetime | None) -> sa.ColumnElement[Any] | None:
+    """When it was over, which stays so when a person says something of it later."""
+    closed_at = m.alert.c.closed_at
+    return None if at is None else sa.func.coalesce(closed_at, sa.literal(at, closed_at.type))
 
 
 def _alert_values(connection: Connection, it: Incident, at: datetime) -> dict[str, Any]:
