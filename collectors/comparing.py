@@ -21,8 +21,7 @@ from collectors.rounds import arms
 from collectors.scorers import SCORER_VERSION
 from collectors.side_by_side import play_sides
 from store import comparison_words, queries
-from store.comparing import WINDOW
-from store.comparisons import Comparison
+from store.comparisons import WINDOW, Comparison
 from store.database import Database
 from store.errors import StoreError
 from store.queries import RunRow

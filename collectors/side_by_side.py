@@ -17,7 +17,7 @@ from collectors.plans import Outdated, RunOutcome, RunPlan
 from collectors.rounds import Report, Rounds
 from collectors.scorers import SCORER_VERSION
 from store import logs, queries, writes
-from store.comparing import WINDOW
+from store.comparisons import WINDOW
 from store.queries import RunRow
 
 LOG = logs.get("compare")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from store.comparisons import (
     FEWEST_FOR_A_VERDICT,
     LEVEL,
     TRIALS,
+    WINDOW,
     Comparison,
     Foresight,
     MetricRow,
@@ -38,8 +38,6 @@ CONFIRMED = 0.75
 """Of its trials on a side, a case passes, or fails, in so many before that counts: 3 of 4."""
 ASSUMED = 0.1
 """Share of the cases that come out differently, where nothing is known yet."""
-WINDOW = timedelta(hours=24)
-"""Runs that lie further apart may have met another provider, another load."""
 RATIO_DRAWS = 4_000
 """Of a ratio that is shown with two decimals."""
 APPLIES, ERROR = "does not apply to {}", "got no answer from {}"

@@ -7,11 +7,14 @@ B would be for questions like these: paired by case, with an interval, against a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from datetime import timedelta
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from store.changes import Changes
 from store.queries.runs import RunRow
-from store.stats.margins import Migration
+
+if TYPE_CHECKING:  # scipy, which words about a comparison do not need
+    from store.stats.margins import Migration
 
 LEVEL = 0.9
 """Of the intervals: one-sided 5 %, as non-inferiority is asked."""
@@ -19,6 +22,8 @@ FEWEST_FOR_A_VERDICT = 90
 """Cases of a tag: with fewer, not even none lost would rule out a loss of three points."""
 TRIALS = 4
 """Trials a side by which a loss is confirmed: in three of them."""
+WINDOW = timedelta(hours=24)
+"""Runs that lie further apart may have met another provider, another load."""
 VERSION = "1"
 """Rises when the same answers may be told otherwise."""
 
