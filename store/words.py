@@ -406,18 +406,6 @@ def _elsewhere(kind: str, passing: Sequence[bool]) -> str:
     return f"{sum(passing)} of {len(passing)} others {'passes' if sum(passing) == 1 else 'pass'}"
 
 
-def trials(passes: int, n: int) -> str:
-    """ "failed 7 of 7 trials", "passed 2 of 3 trials"; "" of a single one."""
-    if n < 2:
-        return ""
-    return f"passed {passes} of {n} trials" if 2 * passes > n else f"failed {n - passes} of {n} trials"
-
-
-def asked_again(passes: int, n: int) -> str:
-    """ "asked again: passed 1 of 6 times"."""
-    return f"asked again: passed {passes} of {count(n, 'time')}"
-
-
 def suite_title(name: str, cases: int, tags: int, runs: int, flaky: int, errors: int = 0) -> str:
     """What a suite can be trusted for, as far as it is known. `errors`: that lint found in its questions."""
     asks = f"{name} asks {count(cases, 'case')}" + (f" over {count(tags, 'tag')}" if tags else "")

@@ -17,7 +17,7 @@ from dashboard import axes, charts, data, incidents, listed, lost_cases, navigat
 from dashboard.figures import Tick, Window
 from dashboard.parts import plain
 from dashboard.strips import Cell, Row
-from store import queries, words
+from store import queries, trial_words, words
 from store.alert_life import STANDING_STATES
 from store.queries import Again, CaseResult, CaseVersion, HistoryPoint, RunRow
 
@@ -126,7 +126,7 @@ def _row(name: str, points: Sequence[HistoryPoint], again: Mapping[int, Again]) 
     cells = [
         Cell(
             p.run_id, p.started_at, p.passes, 0 if p.status in ("error", "skipped") else p.trials,
-            words.asked_again(*again[p.run_id]) if p.run_id in again else "",
+            trial_words.asked_again(*again[p.run_id]) if p.run_id in again else "",
         )
         for p in points
     ]  # fmt: skip
@@ -139,7 +139,7 @@ def _tried(history: Sequence[HistoryPoint], run: RunRow | None, again: Mapping[i
     if point is None or point.status != "ok":
         return ""
     more = again.get(point.run_id, Again(0, 0))
-    return words.trials(point.passes + more.passes, point.trials + more.trials)
+    return trial_words.trials(point.passes + more.passes, point.trials + more.trials)
 
 
 def _streak(points: Sequence[HistoryPoint]) -> words.Streak:

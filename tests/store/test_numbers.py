@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from store import verdict_words, words
+from store import trial_words, verdict_words
 
 WORSE: dict[str, Any] = {
     "verdict": "worse", "stage": "confirmed", "provisional": False, "leak": None, "reason": None,
@@ -49,4 +49,4 @@ def test_a_verdict_beside_a_line() -> None:
 )
 def test_trials(passes: int, n: int, told: str) -> None:
     """A case passes in more than half of its trials; a single one needs no count."""
-    assert words.trials(passes, n) == told
+    assert trial_words.trials(passes, n) == told
