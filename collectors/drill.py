@@ -26,6 +26,7 @@ from collectors.lease import BackendLease, InstanceBusy
 from collectors.mutants import with_fault
 from collectors.pairs import RETRY_S, Asked, Done, Pair, attempted
 from collectors.plans import Progress, RunLimits, RunPlan
+from collectors.rounds import Report
 from collectors.scratch import scratch
 from store import logs, queries, writes
 from store.alert_life import MACHINE, STANDING_STATES, Facts, Turned, advance, close
@@ -177,14 +178,14 @@ class Drill:
         self.receipt.confirmed = self._seconds()
         return seen, found[1]
 
-    def _ran(self, record: Database, planned: RunPlan, report: runner.Report = lambda progress: None) -> int:
+    def _ran(self, record: Database, planned: RunPlan, report: Report = lambda progress: None) -> int:
         outcome = runner.run(planned, record, on_progress=report, stop=self.stop)
         if outcome.status != "whole":
             why = "its adapter is broken" if outcome.status == "void" else outcome.reason
             raise Unproven(f"the drill's run on {self.pair.backend} is {outcome.status}: {why}")
         return outcome.run_id
 
-    def _looked_again(self) -> runner.Report:
+    def _looked_again(self) -> Report:
         """A look is taken for nothing but a suspicion: it is where that was seen first."""
         runs: set[int] = set()
 
