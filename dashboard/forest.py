@@ -230,6 +230,7 @@ def _markers(drawn: _Drawn) -> go.Scatter:
         x=[row.better_by * 100 for row, _ in lines], y=[y for _, y in lines], mode="markers",
         cliponaxis=False, text=[_hover(row) for row, _ in lines], hovertemplate="%{text}<extra></extra>",
         marker={
+            "opacity": 1,
             "symbol": [row.shape for row, _ in lines],
             "size": [13 if row.shape == "diamond" else 9 for row, _ in lines],
             "color": [drawn.colour(row) for row, _ in lines],
@@ -321,7 +322,9 @@ def _bold(row: Row, text: str) -> str:
 
 
 def _cut(name: str, longest: int) -> str:
-    return name if len(name) <= longest else f"{name[: longest - 1]}…"
+    """In the middle: long names of one kind begin alike, and differ at their ends."""
+    half = (longest - 1) // 2
+    return name if len(name) <= longest else f"{name[:half]}…{name[-half:]}"
 
 
 def alt(c: Comparison) -> str:

@@ -250,7 +250,8 @@ def _loss(c: Comparison) -> tuple[str, str]:
     tags = f"in tags up to {wide * 100:.0f} points"
     if not c.cannot_rule_out:
         return "no loss in all", tags
-    return f"a loss of {c.cannot_rule_out * 100:.1f}", f"points; {tags}"
+    told = f"{c.cannot_rule_out * 100:.1f}"
+    return f"a loss {'under 0.1' if told == '0.0' else f'of {told}'}", f"points; {tags}"
 
 
 def _warnings(c: Comparison) -> None:
