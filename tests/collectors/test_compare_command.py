@@ -263,7 +263,7 @@ def begun(folder, cases_done):
     with closing(opened_when_there(folder, process)) as db:
         while len(rows := queries.runs(db)) < 2 or min(row.cases_done for row in rows) < cases_done:
             assert process.poll() is None, process.communicate()
-            time.sleep(0.02)
+            time.sleep(0.2)
     return process
 
 
