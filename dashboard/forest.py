@@ -77,8 +77,12 @@ def rows(c: Comparison, most_tags: int | None = None) -> list[Row]:
 
 
 def told_first(tags: Iterable[TagRow]) -> list[TagRow]:
-    """Those that tell something before those that do not; among these the largest."""
-    return sorted(tags, key=lambda row: (-len(row.lost), -len(row.gained), -row.n, row.tag))
+    """Those that tell something before those that do not, what is critical first; of the rest the largest."""
+
+    def place(row: TagRow) -> tuple[bool, int, int, int, str]:
+        return not (row.critical and row.lost), -len(row.lost), -len(row.gained), -row.n, row.tag
+
+    return sorted(tags, key=place)
 
 
 def _whole(c: Comparison) -> Row:

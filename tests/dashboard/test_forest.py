@@ -77,12 +77,16 @@ def test_what_a_few_cases_leave_open_squeezes_nothing():
 
 
 def test_tags_that_tell_something_come_first():
-    """Of many tags those that lost something are drawn before those that gained, these before the rest."""
-    told = (*TWENTY_SIX, tag("won", 2, gained=("x",)), tag("gone", 1, lost=("y",), word="lost"))
-    c = comparison(tags=told)
-    names = [row.name for row in forest.rows(c, 4) if not row.heading]
-    assert names[-4:] == ["gone", "won", "tag-00", "tag-01"]
-    assert len(forest.rows(c)) == len(forest.rows(c, 4)) + 24
+    """Of many tags a critical one that lost something is drawn first, then those that lost more, then those
+    that gained, then the rest."""
+    lost = (
+        tag("gone", 1, lost=("y", "z"), word="lost"),
+        tag("grave", 1, lost=("v",), word="lost", critical=True),
+    )
+    c = comparison(tags=(*TWENTY_SIX, tag("won", 2, gained=("x",)), *lost))
+    names = [row.name for row in forest.rows(c, 5) if not row.heading]
+    assert names[-5:] == ["grave, critical", "gone", "won", "tag-00", "tag-01"]
+    assert len(forest.rows(c)) == len(forest.rows(c, 5)) + 24
 
 
 @pytest.mark.parametrize("narrow", [False, True])
