@@ -109,7 +109,7 @@ def _completed(
         now = [one.plan for one, runs_now in zip(parts, needed, strict=True) if one.plan and runs_now]
         for line in (*_from_record(parts, held, needed), *_to_make(db, asked, now)):
             say(line)
-        made = _made(db, [of[planned.backend.name] for planned in now])
+        made = _made(db, [of[planned.backend.name] for planned in now], say)
     return _side(parts[0], held[0], made), _side(parts[1], held[1], made)
 
 
@@ -130,12 +130,12 @@ def _is_in_force(db: Database, row: RunRow, arm: Arm) -> bool:
     return version and queries.is_of_system(db, row, arm.environment or {})
 
 
-def _made(db: Database, now: Sequence[Arm]) -> dict[str, int]:
+def _made(db: Database, now: Sequence[Arm], say: Say) -> dict[str, int]:
     """Backend -> the run that was made."""
     if not now:
         return {}
     with runs.progress() as show:
-        outcomes = play_sides(now, show)
+        outcomes = play_sides(now, show, say)
         for outcome in outcomes:
             show.end(_ended(db, outcome))
     _refuse_half(db, outcomes)

@@ -111,8 +111,10 @@ def _part(db: Database, settings: Settings, asked: Asked, one: Side, other: Side
     planned = plan(settings, asked.suite, one.backend, trials=asked.trials)
     if not one.is_past:
         return found._replace(plan=compared(planned, other.text))
-    if found.rows or not _is_release(db, settings, one):
+    if found.rows or not _is_release(db, one):
         return found
+    if settings.backends[one.backend].package is None:
+        return found._replace(missing=f"{found.missing}; a release is run where the backend has a package")
     release = release_config(settings, one.backend, one.what)
     earlier = _recorded(db, asked, Side(one.text, release.name))
     return earlier._replace(plan=compared(planned, other.text, release))
@@ -127,7 +129,7 @@ def _recorded(db: Database, asked: Asked, one: Side) -> Part:
         return Part(one.text, (), str(error))
 
 
-def _is_release(db: Database, settings: Settings, one: Side) -> bool:
-    """Whether it can be one: of a backend that is installed by its release, and neither a day nor a mark."""
+def _is_release(db: Database, one: Side) -> bool:
+    """Whether it can be one: neither a day nor a mark."""
     dated = one.since is not None or any(mark.text == one.what for mark in queries.marks(db))
-    return one.relation == "at" and not dated and settings.backends[one.backend].package is not None
+    return one.relation == "at" and not dated

@@ -6,7 +6,7 @@ was interrupted is gone on with by the same comparison, in the same window and w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 
@@ -23,14 +23,17 @@ from store.queries import RunRow
 LOG = logs.get("compare")
 
 
-def play_sides(arms: Sequence[Arm], on_progress: Report) -> list[RunOutcome]:
+def play_sides(
+    arms: Sequence[Arm], on_progress: Report, say: Callable[[str], None] = LOG.info
+) -> list[RunOutcome]:
     """Run what the arms, which are prepared, are planned to: an outcome each, but only of a broken one where
-    there is one, since nothing is asked then. Raises `OverBudget`, `NeverWithinBudget`, `StoreError`."""
+    there is one, since nothing is asked then. `say` hears which runs are gone on with. Raises `OverBudget`,
+    `NeverWithinBudget`, `StoreError`."""
     if broken := [arm for arm in arms if arm.broken]:
         return [_void(arm) for arm in broken]
     names = " and ".join(arm.plan.backend.name for arm in arms)
     with logs.bound(suite=arms[0].plan.suite.name, backend=names):
-        return _Sides(arms, on_progress).run()
+        return _Sides(arms, on_progress).run(say)
 
 
 def _void(arm: Arm) -> RunOutcome:
@@ -41,9 +44,11 @@ def _void(arm: Arm) -> RunOutcome:
 class _Sides(Rounds):
     """What ends one arm ends all: half of a comparison is worth nothing, and costs."""
 
-    def run(self) -> list[RunOutcome]:
+    def run(self, say: Callable[[str], None]) -> list[RunOutcome]:
         begun = self._begun()
         refuse_beyond(self.own.db, [arm.plan for arm in self.arms], begun[0].id if begun else None)
+        if begun:
+            say(f"going on with {' and '.join(f'run {row.id}' for row in begun)}, which were interrupted")
         self._go_on(begun) if begun else self._open()
         for arm in self.arms:
             arm.lease.watch(arm.run_id)

@@ -153,6 +153,8 @@ def test_the_record_alone(tmp_path, ask):
     told = ask(mine(tmp_path), "compare", "mine", "other", "--suite", "small", "--no-run")
     assert (told.returncode, told.stdout) == (3, "")
     assert "no whole run of small on mine" in told.stderr
+    release = ask(tmp_path, "compare", "mine@1.0", "other", "--suite", "small")
+    assert (release.returncode, "where the backend has a package" in release.stderr) == (3, True)
     assert of(tmp_path) == []
 
 
@@ -279,6 +281,7 @@ def test_stopped_or_killed(tmp_path, ask, number):
     before = {row.id: row.cases_done for row in of(tmp_path)}
     told = ask(tmp_path, "compare", "mine", "other", "--suite", "small", "--json")
     assert told.returncode == 3, "four cases settle nothing"
+    assert "going on with run 1 and run 2, which were interrupted" in told.stderr
     assert [(row.id, row.status, row.cases_done) for row in of(tmp_path)] == [
         (1, "whole", 16),
         (2, "whole", 16),
