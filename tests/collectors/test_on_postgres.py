@@ -120,3 +120,13 @@ def _asked_and_answered(db: Database) -> list[int]:
     until(lambda: row().state in ("done", "failed"), "the request is answered", WAIT_S)
     assert row().error is None
     return row().run_ids
+
+
+def test_compares(tmp_path: Path, url: str, db: Database) -> None:
+    """Two backends are asked in turns, and the same again is answered from the record."""
+    folder = home(tmp_path / "one", url)
+    asked = ("compare", "keyword", "nothing", "--suite", "smoke", "--json")
+    first, again = (json.loads(ask(folder, *asked, code=1)) for _ in range(2))
+    assert (first["verdict"], first["a"]["trials"], first["b"]["trials"]) == ("inferior", 4, 4)
+    assert (again["interval"], again["lost"]) == (first["interval"], first["lost"])
+    assert [row.subset for row in queries.runs(db)] == [queries.COMPARED] * 2
