@@ -66,13 +66,18 @@ def main() -> int:
 def _cold(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="memtrend-bench-") as folder:
         url = f"sqlite:///{Path(folder) / 'record.db'}"
-        db = open_database(url)
-        version = writes.register_suite(db, _suite(arguments.cases))
-        for number, backend in enumerate(("old", "new")):
-            _run(db, version, backend, arguments.cases, np.random.default_rng(SEED + number))
-        db.close()
+        make(url, arguments.cases)
         for _ in range(arguments.times):
             yield fresh(str(Path(__file__)), "--time", url)
+
+
+def make(url: str, cases: int) -> None:
+    """A record with a run of each of two backends."""
+    db = open_database(url)
+    version = writes.register_suite(db, _suite(cases))
+    for number, backend in enumerate(("old", "new")):
+        _run(db, version, backend, cases, np.random.default_rng(SEED + number))
+    db.close()
 
 
 def _timed(url: str) -> dict[str, Any]:
