@@ -197,14 +197,6 @@ def can_be_asked(chosen: Chosen) -> bool:
     return not any(side(text).is_past for text in (chosen.a, chosen.b))
 
 
-def without_texts(c: Comparison) -> Comparison:
-    """The same, with nothing in it that a memory said."""
-    lost, gained = (
-        tuple(one._replace(a_hit=None, b_hit=None) for one in rows) for rows in (c.lost, c.gained)
-    )
-    return c._replace(lost=lost, gained=gained, with_texts=False)
-
-
 def styles(c: Comparison) -> Pair:
     """Those of the two backends, where they are two of the team's own."""
     own = parts.contenders()

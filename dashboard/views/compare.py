@@ -88,7 +88,7 @@ def _sides(c: Comparison, chosen: Chosen) -> None:
 def _tools(c: Comparison, chosen: Chosen) -> None:
     with st.popover("Download", icon=":material/download:", type="tertiary"):
         texts = st.checkbox("With questions and answers", key="texts")
-        told = c if texts else compared.without_texts(c)
+        told = c._replace(with_texts=texts)
         kept: dict[str, Any] = {"on_click": "ignore", "type": "tertiary", "icon": ":material/download:"}
         name = re.sub(r"[^\w.-]+", "-", f"{c.suite}-{c.a.name}-{c.b.name}")
         st.download_button(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -10,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard import compare_tables, compared, report
-from store import comparison_words, queries
+from store import comparison_words, queries, writes
 from store.comparisons import Comparison
 from store.database import open_database
 from store.sides import side
@@ -142,6 +143,15 @@ def test_whatever_is_offered_can_be_compared(seeded: Seeded) -> None:
     assert len({one.text for one in offered}) == len(offered)
 
 
+def test_a_mark_with_runs_on_one_side_alone_is_not_offered(tmp_path: Path) -> None:
+    """Nothing lies before a mark that is older than every run, nor after one that is newer."""
+    url, now = record(tmp_path, {"backend": "mem0"}), datetime.now(UTC)
+    with closing(open_database(url)) as db:
+        writes.add_mark(db, "long ago", now - timedelta(days=900), "deploy")
+        writes.add_mark(db, "just now", now + timedelta(hours=1), "deploy")
+        assert [one.kind for one in queries.side_choices(db, "golden")] == ["newest", "day", "run"]
+
+
 def test_without_a_word_the_alarming_backend_meets_the_best_other(
     open_page: Open, alarmed: tuple[Path, Alarmed]
 ) -> None:
@@ -246,7 +256,7 @@ def test_sides_without_a_common_answer(other: dict, why: str, open_page: Open, t
 def test_what_memories_said_is_taken_along_only_where_asked_for(seeded: Seeded) -> None:
     """Neither report nor table holds a question or an answer, unless that was ticked."""
     c = of_record(seeded)._replace(lost=(turned("x", query="hush?", a_hit="hush-hush"),), gained=())
-    bare = compared.without_texts(c)
+    bare = c._replace(with_texts=False)
     for write in (report.html, report.markdown):
         assert "hush-hush" in write(c)
         assert "hush" not in write(bare)

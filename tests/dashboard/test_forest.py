@@ -55,6 +55,15 @@ def test_better_lies_to_the_right_whichever_way_a_metric_counts():
     assert markers(figure).x[place] == pytest.approx(7.5)
 
 
+def test_a_metric_that_is_worse_is_red_and_says_so():
+    """Where enough cases stand behind it; of few the word alone says it."""
+    rows = [MetricRow("mrr", n, 0.9, 0.8, -0.1, -0.15, -0.05, "BCa bootstrap", None) for n in (180, 20)]
+    c = comparison(metrics=tuple(rows), tags=())
+    sure, few = list(markers(forest.figure(c, LIGHT)).marker.color)[1:]
+    assert (sure, few) == (LIGHT.worse, LIGHT.muted)
+    assert forest.alt(c).endswith("worse: mrr −10.0")
+
+
 def test_the_margin_is_shaded_up_to_nothing():
     """From minus the margin to 0 lies what would still do."""
     rectangle = next(
