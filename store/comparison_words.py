@@ -199,7 +199,7 @@ def foresight(f: Foresight) -> list[str]:
 
 
 def again(run: RunRow) -> str:
-    """The command that goes on with a side that was interrupted."""
+    """The command that holds this side against the other one, and goes on with what was interrupted."""
     sides = [shlex.quote(str(one)) for one in (run.backend, run.meta.get("compared_with", "OTHER"))]
     return f"memtrend compare {' '.join(sides)} --suite {shlex.quote(run.suite)}"
 

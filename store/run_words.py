@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from store import changes, verdict_titles, verdict_words, words
+from store import changes, comparison_words, verdict_titles, verdict_words, words
 from store.metrics import METRICS
 from store.queries.reporting import RunReport
 from store.queries.results import CaseRow
 from store.queries.runs import RunRow
 from store.queries.said import VerdictRow
 from store.queries.series import TrendPoint
+from store.queries.sides import COMPARED
 
 
 class MetricLine(NamedTuple):
@@ -60,10 +61,22 @@ def title(r: RunReport) -> str:
     return f"{r.run.backend} on {r.run.suite}: {said}"
 
 
+def again(run: RunRow) -> str:
+    """The command that goes on with a run that was interrupted."""
+    return comparison_words.again(run) if run.subset == COMPARED else "memtrend run --resume"
+
+
+def reason(run: RunRow) -> str:
+    """Why it counts nowhere, and what that means."""
+    return words.run_reason(run.status, run.reason, again(run))
+
+
 def changed(r: RunReport) -> str:
     """Did it change? In a sentence, with why that is said."""
     if r.run.status in words.PROBLEMS:
-        return words.run_reason(r.run.status, r.run.reason)
+        return reason(r.run)
+    if r.run.subset == COMPARED:
+        return f"This run is a side of a comparison, which says what came of it: {again(r.run)}"
     if r.said is None:
         return f"Nothing was said of this run yet; memtrend verdict {r.run.id} judges it."
     return f"{verdict_words.badge(r.said.content).text}. {verdict_words.evidence(r.said.content)}"

@@ -312,12 +312,13 @@ def _against(run: RunFinding) -> str:
     return f"; {listed(changes)} since run {run.previous}"
 
 
-def run_reason(state: str, reason: str | None) -> str:
-    """Why a run counts nowhere, and what that means, in two sentences."""
+def run_reason(state: str, reason: str | None, again: str = "memtrend run --resume") -> str:
+    """Why a run counts nowhere, and what that means, in two sentences. `again`: the command that finishes
+    one that was interrupted."""
     meaning = {
         "invalid": "Quality is unknown; it is not worse.",
         "void": "The adapter failed its checks before the first question. Quality is unknown.",
-        "interrupted": "The run stopped before its end. `memtrend run --resume` finishes it.",
+        "interrupted": f"The run stopped before its end. `{again}` finishes it.",
     }.get(state, "")
     return " ".join(filter(None, [f"{reason.rstrip('.')}." if reason else "", meaning]))
 

@@ -11,7 +11,7 @@ import streamlit as st
 
 from dashboard import data, findings, incidents, navigation, parts, tables
 from dashboard.parts import plain
-from store import comparison_words, queries, verdict_titles, words
+from store import queries, run_words, verdict_titles, words
 from store.alert_life import TOLD_STATES
 from store.metrics import METRICS
 from store.queries import AlertRow, CaseRow, RunRow, VerdictRow
@@ -152,11 +152,9 @@ def _stands_at(said: str, about: int | str) -> None:
 def _problem(run: RunRow) -> None:
     with st.container(border=True):
         parts.state(run.status)
-        st.markdown(plain(words.run_reason(run.status, run.reason)))
+        st.markdown(plain(run_words.reason(run)))
         if run.status == "interrupted":
-            is_side = run.subset == queries.COMPARED
-            again = comparison_words.again(run) if is_side else "memtrend run --resume"
-            st.code(again, language="bash", width=420)
+            st.code(run_words.again(run), language="bash", width=420)
         else:
             st.markdown("Is the backend as its adapter expects it? This asks it a little, and says:")
             st.code(f"memtrend doctor {shlex.quote(run.backend)}", language="bash", width=420)

@@ -35,6 +35,7 @@ def test_its_page(interrupted: tuple[str, int], open_page: Open) -> None:
     at = open_page("run", url, run=str(run_id))
     title(at)
     assert "This run is a side of a comparison, and no night of its series." in text(at)
+    assert "`memtrend compare mem0 dense --suite golden` finishes it" in text(at).replace("\\", "")
     assert [block.value for block in at.code] == ["memtrend compare mem0 dense --suite golden"]
 
 
