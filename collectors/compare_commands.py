@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from store.settings import Settings
     from store.sides import Side
 
+Margin = Annotated[
+    float, typer.Option(min=0.001, max=0.999, help="The largest acceptable loss: 0.03 is 3 points.")
+]
+Trials = Annotated[
+    int, typer.Option(min=1, max=10, help="Of each case that a side which can be asked now takes.")
+]
 ONCE_MORE = "stopping after the step in flight; once more to stop at once"
 Write = Callable[["Comparison"], str]
 """Draws a report of a comparison: how, this side does not know."""
@@ -33,12 +39,8 @@ def compare_command(html_of: Write, md_of: Write) -> Callable[..., None]:
         ] = None,
         b: Annotated[str | None, typer.Argument(help="The candidate, named alike.")] = None,
         suite: Annotated[str | None, typer.Option("--suite", "-s", help="The suite.")] = None,
-        margin: Annotated[
-            float, typer.Option(min=0.001, max=0.999, help="The largest acceptable loss: 0.03 is 3 points.")
-        ] = 0.03,
-        trials: Annotated[
-            int, typer.Option(min=1, max=10, help="Of each case that a side which can be asked now takes.")
-        ] = 4,
+        margin: Margin = 0.03,
+        trials: Trials = 4,
         before: Annotated[
             str | None, typer.Option(help="A is what ran before this mark or day, or these runs.")
         ] = None,
