@@ -11,7 +11,7 @@ import streamlit as st
 
 from dashboard import data, findings, incidents, navigation, parts, tables
 from dashboard.parts import plain
-from store import queries, run_words, verdict_titles, words
+from store import queries, run_words, words
 from store.alert_life import TOLD_STATES
 from store.metrics import METRICS
 from store.queries import AlertRow, CaseRow, RunRow, VerdictRow
@@ -31,7 +31,8 @@ def page() -> None:
     old = {row.case: row for row in data.ask(queries.run_cases, before.id, with_hits=False)} if before else {}
     said = data.ask(queries.verdict, run.id)
     _facts(run)
-    parts.title(words.run_title(_finding(run, before, cases, old, said)), run.finished_at or run.started_at)
+    title = words.run_title(run_words.finding(run, before, cases, old, said))
+    parts.title(title, run.finished_at or run.started_at)
     if run.status == "running":
         st.fragment(_live, run_every=2)(run.id)
     if run.status in words.PROBLEMS:
@@ -98,30 +99,6 @@ def _facts(run: RunRow) -> None:
         st.page_link("views/runs.py", label="Runs", icon=":material/arrow_back:")
         st.markdown(f":small[:gray[{' · '.join(facts)}]]", width="content")
         parts.onward("trends", "Trend", suite=run.suite, backends=run.backend)
-
-
-def _finding(
-    run: RunRow,
-    before: RunRow | None,
-    cases: Sequence[CaseRow],
-    old: Mapping[str, CaseRow],
-    said: VerdictRow | None,
-) -> words.RunFinding:
-    judged = [row for row in cases if row.passed is not None]
-    moved = [(old[row.case].passed, row.passed) for row in judged if row.case in old]
-    return words.RunFinding(
-        run.status, *_passes(run, judged), run.cases_done, run.cases_total,
-        run.errors, before and before.id, moved.count((True, False)), moved.count((False, True)),
-        verdict_titles.run_phrase(said.content) if said else "", bool(judged and (old or not before)),
-    )  # fmt: skip
-
-
-def _passes(run: RunRow, judged: Sequence[CaseRow]) -> tuple[int, int]:
-    """Cases that passed, and how many that is of; of a run whose results were removed, by its figures."""
-    rolled = run.metrics.get("pass")
-    if rolled and not judged:
-        return round(rolled.mean * rolled.n), rolled.n
-    return sum(bool(row.passed) for row in judged), len(judged)
 
 
 def _removed(run: RunRow) -> None:
