@@ -135,6 +135,12 @@ def figure(
     return chart
 
 
+def blank(theme: Theme) -> go.Figure:
+    """The frame of what is to come."""
+    hidden = {"visible": False, "fixedrange": True}
+    return go.Figure(layout={**frame(theme, 12 * ROW), "xaxis": hidden, "yaxis": hidden})
+
+
 class _Drawn(NamedTuple):
     """What all its parts go by. `margin` in points."""
 

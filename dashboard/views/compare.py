@@ -55,11 +55,14 @@ def page() -> None:
         return
     heading = st.container()
     chosen = compared.choose(suites)
+    frame = _frame()
     try:
         c = compared.found(chosen) if chosen.a and chosen.b else None
     except (BadSide, queries.NothingToCompare) as error:
+        frame.empty()
         _refused(chosen, str(error), heading)
         return
+    frame.empty()
     if c is None:
         _one_alone(chosen, heading)
         return
@@ -76,6 +79,16 @@ def page() -> None:
         _beside(c)
     else:
         _nothing_shared(c, chosen)
+
+
+def _frame() -> DeltaGenerator:
+    """A viewer who comes new has an empty chart at once, with which the browser loads what draws charts while
+    the record is asked."""
+    place = st.empty()
+    if not st.session_state.setdefault("_charts_loaded", False):
+        st.session_state["_charts_loaded"] = True
+        place.plotly_chart(forest.blank(parts.theme()), key="blank", theme=None, config=CONFIG)
+    return place
 
 
 def _sides(c: Comparison, chosen: Chosen) -> None:
