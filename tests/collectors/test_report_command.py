@@ -78,3 +78,15 @@ def test_texts_when_asked(asked):
     assert "small is under CC-BY-NC-4.0" in refused.stderr
     assert not (folder / "r.html").exists()
     assert "Licence: CC-BY-NC-4.0" in report("1").stdout
+
+
+def test_a_configured_licence(folder, ask):
+    """Licence and citation of a configured suite stand beneath its report and in its export."""
+    config = (folder / "memtrend.toml").read_text()
+    told = 'licence = "CC-BY-4.0"\ncitation = "Doe 2026"\n'
+    section = "[suites.small]\n"
+    assert section in config
+    (folder / "memtrend.toml").write_text(config.replace(section, section + told))
+    assert ask(folder, "run", "--suite", "small").returncode == 0
+    assert "small: Licence: CC-BY-4.0. Cite: Doe 2026." in ask(folder, "report", "1").stdout
+    assert ask(folder, "export").stdout.splitlines()[1].endswith("CC-BY-4.0,Doe 2026")
