@@ -66,7 +66,8 @@ def page(viewer: BrowserContext) -> Iterator[Page]:
 
 ADDRESSES = {
     "light": (
-        "", "trends", "runs", "run?run={mem0}", "run?run={invalid}", "suites", "health", "settings",
+        "", "trends", "compare?suite=golden&a=mem0&b=hybrid", "runs", "run?run={mem0}",
+        "run?run={invalid}", "suites", "health", "settings",
         "case?suite=golden&case={broken}&backend=mem0",
     ),
     "dark": ("", "trends", "health"),

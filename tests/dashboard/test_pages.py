@@ -22,7 +22,7 @@ from store.records import MutantRecord, SuiteRecord
 from tests.dashboard.conftest import Open, Seeded
 from tests.dashboard.facts import HOSTILE, HOSTILE_CASE
 
-PAGES = ("overview", "trends", "runs", "run", "case", "suites", "health", "settings")
+PAGES = ("overview", "trends", "compare", "runs", "run", "case", "suites", "health", "settings")
 
 
 def title(at: AppTest) -> str:
