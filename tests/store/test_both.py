@@ -182,3 +182,18 @@ def test_worse_runs(db: Database, seed: Seed) -> None:
         writes.record_verdict(db, VerdictEntry(run_id, 1, said, "", False, True, {}))
     assert queries.worse_runs(db, "golden") == {ids[0], ids[2]}
     assert queries.worse_runs(db, "other") == set()
+
+
+def test_what_is_due_and_what_comes_next(db: Database) -> None:
+    """A fire is unfinished from when it is due until it is over; the next one is the earliest ahead."""
+    leader = writes.acquire_lease(db, writes.LEADER_LEASE, "test", 60)
+    assert leader is not None
+    due = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
+    writes.write_expected(db, "nightly", iter([due, due + timedelta(days=1)]), due + timedelta(days=1))
+    writes.record_schedule(db, "nightly", due, enabled=True)
+    assert queries.next_due(db, datetime.now(UTC)) == due
+    assert queries.unfinished_fires(db, due - timedelta(minutes=1)) == []
+    assert queries.unfinished_fires(db, due) == ["expected"]
+    assert writes.claim_fire(db, "nightly", due, leader)
+    assert queries.unfinished_fires(db, due) == ["claimed"]
+    assert queries.next_due(db, due) == due + timedelta(days=1)

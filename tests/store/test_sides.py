@@ -136,3 +136,19 @@ def test_named_runs_are_of_one_suite_and_backend_and_whole(db, seed, nights):
     ):
         with pytest.raises(NothingToCompare, match=why):
             ids(db, text)
+
+
+def test_every_side_that_is_offered_has_runs(db, nights):
+    """Backends, releases, what lies before and after marks, days and runs: each can be compared as it is."""
+    offered = queries.side_choices(db, "golden")
+    assert {one.kind for one in offered} == {"newest", "release", "before", "after", "day", "run"}
+    assert all(ids(db, one.text) for one in offered)
+
+
+def test_a_run_is_of_the_system_that_it_ran_on(db, nights):
+    """The backend's packages, what it tells of itself and its configuration decide."""
+    row = queries.run(db, nights["old0"])
+    ran_on = queries.environment(db, row.environment_id)
+    assert queries.is_of_system(db, row, ran_on)
+    assert queries.is_of_system(db, row, {**ran_on, "git": {"revision": "other"}})
+    assert not queries.is_of_system(db, row, {**ran_on, "packages": {"mem0ai": "9"}})
