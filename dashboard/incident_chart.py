@@ -31,11 +31,15 @@ LONGEST = 24
 """Characters of a case's name beside its row."""
 
 
-def levels(points: Sequence[TrendPoint], began: datetime | None) -> list[Level]:
-    """The mean before the alert began and the mean since, each over its runs; none where one has no run."""
+def levels(
+    points: Sequence[TrendPoint], began: datetime | None, ended: datetime | None = None
+) -> list[Level]:
+    """The mean before the alert began and the mean since, up to the last bad run of one that is over, each
+    over its runs; none where one has no run."""
     if began is None:
         return []
-    sides = [[p for p in points if p.started_at < began], [p for p in points if p.started_at >= began]]
+    since = [p for p in points if p.started_at >= began and (ended is None or p.started_at <= ended)]
+    sides = [[p for p in points if p.started_at < began], since]
     if not all(sides):
         return []
     return [

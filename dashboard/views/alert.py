@@ -180,7 +180,8 @@ def _chart(row: AlertRow, signal: Signal) -> None:
         return
     began = _began(signal, points)
     window = _window(points)
-    line = Line(signal.key.backend, style, points, True, True, incident_chart.levels(points, began))
+    found = incident_chart.levels(points, began, _ended(row, signal, points))
+    line = Line(signal.key.backend, style, points, True, True, found)
     rows = _rows(row.incident, signal, points[0])
     figure = incident_chart.figure(line, metric, rows, window, _marks(row.incident, points, signal))
     st.plotly_chart(
@@ -196,6 +197,12 @@ def _chart(row: AlertRow, signal: Signal) -> None:
         f"{what}{drawn} Click a point for its run{squares}.", f"alert-{row.id}.csv",
         lambda: tables.lines_frame([line], metric),
     )  # fmt: skip
+
+
+def _ended(row: AlertRow, signal: Signal, points: Sequence[TrendPoint]) -> datetime | None:
+    """When the last bad run of an alert that is over was; None while it lasts."""
+    bad = (point.started_at for point in points if point.run_id == signal.run_id)
+    return next(bad, None) if row.closed_at else None
 
 
 def _began(signal: Signal, points: Sequence[TrendPoint]) -> datetime | None:

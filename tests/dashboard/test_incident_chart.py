@@ -21,6 +21,15 @@ def test_levels_before_and_since() -> None:
     assert found[1].first == START + timedelta(days=3)
 
 
+def test_a_level_ends_with_the_last_bad_run() -> None:
+    """Of an alert that is over, what came after the mend is no part of how bad it was."""
+    mended = line("mem0", [0.94, 0.92, 0.94, 0.81, 0.79, 0.95, 0.95])
+    began, ended = (START + timedelta(days=day) for day in (3, 4))
+    found = incident_chart.levels(mended.points, began, ended)
+    assert [round(level.mean, 3) for level in found] == [0.933, 0.8]
+    assert found[1].last == ended
+
+
 def test_no_levels_without_two_sides() -> None:
     """Where nothing is known of before, or of when it began, nothing is compared."""
     assert incident_chart.levels(FELL.points, START) == []
