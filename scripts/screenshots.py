@@ -22,7 +22,7 @@ from tests.dashboard.watched import watch
 
 ROOT = Path(__file__).parent.parent
 DRAWN, DOCS = ROOT / "screenshots", ROOT / "docs" / "img"
-SHOWN = ("overview-light", "alert-light")
+SHOWN = ("overview-light", "alert-light", "compare-light")
 """What the README shows."""
 COLOURS = 256
 
