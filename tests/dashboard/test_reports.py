@@ -48,13 +48,6 @@ def pages(reports: dict[str, Told]) -> dict[str, str]:
 # What it says -----------------------------------------------------------------------------------------------
 
 
-SHRUNK = """() => new Promise(done => {
-  const look = () => document.querySelector('.chart').style.zoom ? done() : requestAnimationFrame(look);
-  look();
-})"""
-"""Playwright's own way to wait evaluates text once and again, which the pages forbid."""
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_page_and_markdown_say_the_same(reports: dict[str, Told], pages: dict[str, str], kind: str) -> None:
     """Each table of the page stands in the Markdown with the same cells, but for the drawn ones."""
@@ -236,7 +229,7 @@ def test_it_prints(browser: Browser, pages: dict[str, str], tmp_path: Path, kind
     page, heard = opened(browser, tmp_path / "report.html", "dark", 1000)
     page.set_viewport_size({"width": PAPER[0], "height": PAPER[1]})
     page.emulate_media(media="print")
-    page.evaluate(SHRUNK)
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")  # the media's own event waits for a frame
     for box in page.locator(".chart .main-svg, table").evaluate_all(
         "parts => parts.map(part => part.getBoundingClientRect()).map(box => [box.right, box.height])"
     ):
