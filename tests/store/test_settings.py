@@ -232,7 +232,7 @@ def test_public_hides_every_secret(write: Write, tmp_path: Path, monkeypatch: py
         (f'[backends.b]\ntype = ["{PLANTED}"]', "backends.b.type: should be a valid string"),
         (f'[backends."a b"]\ntype = "{PLANTED}"', "backends.a b: a name is letters or digits first"),
         (f'[backends]\nb = "{PLANTED}"', "backends.b: should be a table"),
-        (f'[suites.s]\npaths = "{PLANTED}"', "suites.s.paths: unknown key; known: bars, citation, confirm, kind"),
+        (f'[suites.s]\npaths = "{PLANTED}"', "suites.s.paths: unknown key; known: bars, citation, confirm"),
         ('[schedules.n]\ncron = "0 3 * * *"\nsuites = []', "schedules.n.suites: should not be empty"),
         (f'[schedules.n]\ncron = "{PLANTED}"\nsuites = ["a"]', "schedules.n.cron: 1 fields"),
         (f"embedder = ['{PLANTED}']", "embedder: should be"),
