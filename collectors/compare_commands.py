@@ -67,11 +67,11 @@ def compare_command(html_of: Write, md_of: Write) -> Callable[..., None]:
             if include_text:
                 _refuse_texts(db, of, sides[0])
             found = _compared(db, of, _asked(*sides, margin, trials, no_run, include_text))
-        for path, write in ((html, html_of), (md, md_of)):
-            if path:
-                write_to(path, write(found))
-                say(f"written: {path}")
-        _tell(found, json)
+            for path, write in ((html, html_of), (md, md_of)):
+                if path:
+                    write_to(path, write(found))
+                    say(f"written: {path}")
+            _tell(found, json)
         raise typer.Exit({"inferior": BAD, "inconclusive": NO_ANSWER}.get(found.migration.verdict, 0))
 
     return compare
@@ -136,13 +136,19 @@ def _only_worse_is_1() -> Iterator[None]:
     from collectors.backend import BackendError
     from collectors.lease import InstanceBusy
     from store.errors import StoreError
+    from store.hiding import redacted
 
     try:
         yield
+    except (typer.Exit, Refused):
+        raise
     except InstanceBusy as error:
         raise Refused(f"{error}; --no-run asks the record alone", NO_ANSWER) from None
     except (StoreError, BackendError) as error:
         raise Refused(str(error), getattr(error, "code", NO_ANSWER)) from None
+    except Exception as error:
+        told = redacted(str(error)) or "no message"
+        raise Refused(f"no answer: {type(error).__name__}: {told}", NO_ANSWER) from error
 
 
 def _compared(db: Database, of: Settings, asked: Asked) -> Comparison:

@@ -21,7 +21,7 @@ from collectors.rounds import arms
 from collectors.scorers import SCORER_VERSION
 from collectors.side_by_side import play_sides
 from store import comparison_words, queries
-from store.comparisons import WINDOW, Comparison
+from store.comparisons import WINDOW, Comparison, taken, windows_apart
 from store.database import Database
 from store.errors import StoreError
 from store.queries import RunRow
@@ -48,24 +48,14 @@ class Held(NamedTuple):
 # Which runs -----------------------------------------------------------------------------------------------
 
 
-def taken(rows: Sequence[RunRow], trials: int) -> tuple[RunRow, ...]:
-    """The newest of them that have so many trials together, oldest first; none where all have fewer."""
-    found = 0
-    for place in range(len(rows) - 1, -1, -1):
-        found += rows[place].trials
-        if found >= trials:
-            return tuple(rows[place:])
-    return ()
-
-
 def to_run(a: Held, b: Held, trials: int) -> tuple[bool, bool]:
     """Which sides are asked now. One of the past never is. A live one is where it has too few trials, and two
-    live ones together are, so that what drifts is the same for both: also where each has its trials, but the
-    newest of the one and of the other lie more than `WINDOW` apart."""
+    live ones together are, so that what drifts is the same for both: also where each has its trials, but a
+    run of the one lies more than `WINDOW` from all of the other."""
     lacks = tuple(one.live and not taken(one.rows, trials) for one in (a, b))
     if not (a.live and b.live):
         return lacks[0], lacks[1]
-    both = any(lacks) or abs(a.rows[-1].started_at - b.rows[-1].started_at) > WINDOW
+    both = any(lacks) or windows_apart(a.rows, b.rows) > WINDOW
     return both, both
 
 
@@ -90,9 +80,13 @@ def compare(db: Database, settings: Settings, asked: Asked, stop: Stop, say: Say
 
 def _foreseen(db: Database, settings: Settings, asked: Asked, a: Part, b: Part) -> list[str]:
     """Whether suite and margin can conclude at all."""
-    cases = None if a.rows and b.rows else len(list(load_suite(settings, asked.suite).probes))
-    found = queries.foresight(db, asked.suite, a.run_ids, b.run_ids, asked.margin, cases)
-    return comparison_words.foresight(found)
+    known = (db, asked.suite, a.run_ids, b.run_ids, asked.margin)
+    if a.rows and b.rows:
+        return comparison_words.foresight(queries.foresight(*known))
+    probes = list(load_suite(settings, asked.suite).probes)
+    of = {probe.cluster or probe.case for probe in probes}
+    clusters = len(of) if len(of) < len(probes) else None
+    return comparison_words.foresight(queries.foresight(*known, len(probes), clusters))
 
 
 def _completed(

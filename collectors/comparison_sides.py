@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -9,11 +10,13 @@ from collectors.arguments import USAGE
 from collectors.configured import plan, release_config, suite_names
 from collectors.plans import RunPlan, compared
 from store import queries
+from store.comparisons import TRIALS
 from store.database import Database
 from store.errors import StoreError
 from store.queries import NothingToCompare, RunRow
 from store.settings import Settings
 from store.sides import Side, side
+from store.stats.margins import MARGIN
 
 
 class NotTwoSides(StoreError):
@@ -29,10 +32,18 @@ class Asked(NamedTuple):
     suite: str
     a: Side
     b: Side
-    margin: float = 0.03
-    trials: int = 4
+    margin: float = MARGIN
+    trials: int = TRIALS
     no_run: bool = False
     with_texts: bool = False
+
+    @property
+    def command(self) -> str:
+        """What asks this, and goes on with it when it was interrupted."""
+        sides = " ".join(shlex.quote(one.text) for one in (self.a, self.b))
+        margin = "" if self.margin == MARGIN else f" --margin {self.margin:g}"
+        trials = "" if self.trials == TRIALS else f" --trials {self.trials}"
+        return f"memtrend compare {sides} --suite {shlex.quote(self.suite)}{margin}{trials}"
 
 
 class Part(NamedTuple):
@@ -110,14 +121,16 @@ def _part(db: Database, settings: Settings, asked: Asked, one: Side, other: Side
         return found
     planned = plan(settings, asked.suite, one.backend, trials=asked.trials)
     if not one.is_past:
-        return found._replace(plan=compared(planned, other.text))
-    if found.rows or not _is_release(db, one):
+        return found._replace(plan=compared(planned, other.text, asked.command))
+    if not _is_release(db, one) or any(row.backend == one.backend for row in found.rows):
         return found
     if settings.backends[one.backend].package is None:
+        if found.rows:
+            return found
         return found._replace(missing=f"{found.missing}; a release is run where the backend has a package")
     release = release_config(settings, one.backend, one.what)
     earlier = _recorded(db, asked, Side(one.text, release.name))
-    return earlier._replace(plan=compared(planned, other.text, release))
+    return earlier._replace(plan=compared(planned, other.text, asked.command, release))
 
 
 def _recorded(db: Database, asked: Asked, one: Side) -> Part:

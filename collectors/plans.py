@@ -102,12 +102,11 @@ def look_at(plan: RunPlan, run_id: int) -> RunPlan:
     )
 
 
-def compared(plan: RunPlan, other: str, of: BackendConfig | None = None) -> RunPlan:
-    """A side of a comparison with `other`: of the whole suite, but no night of its series. `of`: another
-    release that is asked in place of the backend."""
-    side = replace(
-        plan, trigger="compare", subset=queries.COMPARED, control=None, meta={"compared_with": other}
-    )
+def compared(plan: RunPlan, other: str, command: str, of: BackendConfig | None = None) -> RunPlan:
+    """A side of the comparison with `other` that `command` makes: of the whole suite, but no night of its
+    series. `of`: another release that is asked in place of the backend."""
+    meta = {queries.COMPARED_WITH: other, "command": command}
+    side = replace(plan, trigger="compare", subset=queries.COMPARED, control=None, meta=meta)
     return replace(side, backend=of, public_config=_public(plan, of)) if of else side
 
 

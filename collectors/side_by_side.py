@@ -18,6 +18,7 @@ from collectors.rounds import Report, Rounds
 from collectors.scorers import SCORER_VERSION
 from store import logs, queries, writes
 from store.comparisons import WINDOW
+from store.errors import StoreError
 from store.queries import RunRow
 
 LOG = logs.get("compare")
@@ -49,7 +50,11 @@ class _Sides(Rounds):
         refuse_beyond(self.own.db, [arm.plan for arm in self.arms], begun[0].id if begun else None)
         if begun:
             say(f"going on with {' and '.join(f'run {row.id}' for row in begun)}, which were interrupted")
-        self._go_on(begun) if begun else self._open()
+        try:
+            self._go_on(begun) if begun else self._open()
+        except StoreError:  # of one side; what stands open of the other must not look as if it ran
+            self._interrupted()
+            raise
         for arm in self.arms:
             arm.lease.watch(arm.run_id)
         LOG.info("comparison began", runs=[arm.run_id for arm in self.arms], cases=self.own.total)
@@ -89,10 +94,10 @@ class _Sides(Rounds):
 
     def _interrupted(self) -> list[RunOutcome]:
         reason = next((arm.lease.reason for arm in self.arms if arm.lease.reason), "stopped")
-        return [self._ended(arm, reason) for arm in self.arms]
+        return [self._ended(arm, reason) for arm in self.arms if arm.run_id]
 
     def _ended(self, arm: Arm, reason: str) -> RunOutcome:
-        with suppress(writes.LeaseLost):  # another process has it, and says how it ended
+        with suppress(StoreError):  # another process has it, and says how it ended
             return arm.end("interrupted", reason)
         return RunOutcome(arm.run_id, "interrupted", reason)
 
@@ -106,9 +111,11 @@ class _Sides(Rounds):
 def to_go_on(rows: Iterable[RunRow], plan: RunPlan, now: datetime) -> RunRow | None:
     """Which of the interrupted runs, newest first, is the same side of the same comparison, begun so lately
     that the rest of it is asked in the same window. One that a person cancelled is over."""
-    asked = (queries.COMPARED, plan.meta, plan.suite.version, plan.trials, SCORER_VERSION)
+    other = plan.meta[queries.COMPARED_WITH]  # and not the command: another margin asks nothing else
+    asked = (queries.COMPARED, other, plan.suite.version, plan.trials, SCORER_VERSION)
     for row in rows:
-        told = (row.subset, row.meta, row.suite_version, row.trials, row.scorer)
+        with_ = row.meta.get(queries.COMPARED_WITH)
+        told = (row.subset, with_, row.suite_version, row.trials, row.scorer)
         if told == asked and not row.cancelled and now - row.started_at < WINDOW:
             return row
     return None

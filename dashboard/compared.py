@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from dashboard import data, parts
 from dashboard.palette import Pair, pair
 from store import queries
-from store.comparisons import Comparison
+from store.comparisons import TRIALS, Comparison, taken
 from store.queries import AlertRow, SideChoice
 from store.sides import Side, side
 from store.stats.margins import MARGIN
@@ -168,7 +168,7 @@ def _rates(suite: str) -> dict[str, float]:
 def found(chosen: Chosen) -> Comparison:
     """Raises `BadSide` and `NothingToCompare`."""
     named = [side(text) for text in (chosen.a, chosen.b)]
-    runs = [data.ask(queries.side_runs, chosen.suite, one) for one in named]
+    runs = [_runs(chosen.suite, one) for one in named]
     ids = [tuple(row.id for row in rows) for rows in runs]
     if set(ids[0]) & set(ids[1]):
         raise queries.NothingToCompare(
@@ -179,6 +179,12 @@ def found(chosen: Chosen) -> Comparison:
         names=(name(named[0], runs[0][-1].backend), name(named[1], runs[1][-1].backend)), with_texts=True,
     )  # fmt: skip
     return told
+
+
+def _runs(suite: str, one: Side) -> Sequence[queries.RunRow]:
+    """Of what may still be asked, no more than a comparison takes: what lies further back is another time."""
+    rows = data.ask(queries.side_runs, suite, one)
+    return rows if one.is_past else taken(rows, TRIALS) or rows
 
 
 def name(one: Side, backend: str) -> str:

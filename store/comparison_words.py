@@ -5,7 +5,7 @@ A is in use, B the candidate; both are called by the names they were asked by.
 
 from __future__ import annotations
 
-import shlex
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import tzinfo
@@ -63,6 +63,9 @@ def _but(c: Comparison) -> str:
     critical = [one for one in lost if one.critical]
     if critical:
         return f": {words.count(len(critical), 'critical case')} would be lost"
+    if c.open:
+        are = "is" if len(c.open) == 1 else "are"
+        return f": {words.count(len(c.open), 'critical case')} {are} in doubt"
     if not lost:
         return "" if c.migration.verdict != "inferior" else f": {_points(c)}"
     joined = ": " if c.migration.verdict == "inferior" else ", but "
@@ -100,6 +103,8 @@ def evidence(c: Comparison) -> str:
     critical = [one.case for one in confirmed(c.lost) if one.critical]
     if critical:
         return f"Critical cases that were lost decide, whatever the mean says: {words.listed(critical)}."
+    if is_withheld(c):
+        return f"Nothing else speaks against {c.b.name}, but {found.reason}."
     ends = f"The difference lies between {_signed(found.low)} and {_signed(found.high)} points"
     return {
         "better": f"{ends}: all of it above 0.",
@@ -107,6 +112,12 @@ def evidence(c: Comparison) -> str:
         "inferior": f"{ends}: all of it below the margin of −{fixed}.",
         "inconclusive": f"{ends}, and the margin of −{fixed} lies inside.",
     }[found.verdict]
+
+
+def is_withheld(c: Comparison) -> bool:
+    """Whether the interval lies above the margin, and something that is open forbids to say so."""
+    found = c.migration
+    return found.verdict == "inconclusive" and found.low is not None and found.low > -found.margin
 
 
 def _signed(share: float) -> str:
@@ -157,7 +168,7 @@ def blind_spot(c: Comparison) -> str:
     if c.blind_spot is None or c.cannot_rule_out is None:
         return "What these cases would have missed cannot be told."
     ruled = (
-        "A loss is ruled out"
+        "A loss of the mean is ruled out"
         if not c.cannot_rule_out
         else f"A loss of {c.cannot_rule_out * 100:.1f} points cannot be ruled out"
     )
@@ -168,8 +179,11 @@ def settle(c: Comparison) -> str | None:
     """What would settle an inconclusive comparison; None of any other."""
     if c.migration.verdict != "inconclusive":
         return None
+    if is_withheld(c):
+        return f"Asking {c.b.name} again would settle it, with at least {TRIALS} trials and without errors."
     fixed, low = margin(c.migration.margin), c.cannot_rule_out
-    wider = f"; a margin of {low * 100:.1f} points would have been met" if low else ""
+    met = math.floor(low * 1000 + 1) / 10 if low else 0.0  # beyond the limit, which is not above itself
+    wider = f"; a margin of {met:.1f} points would have been met" if low else ""
     needed = c.migration.needed
     if needed is None:
         return f"No number of cases like these would settle a margin of {fixed}{wider}."
@@ -192,6 +206,8 @@ def foresight(f: Foresight) -> list[str]:
             f"{n} cannot settle a margin of {fixed}, whatever comes back: it takes {f.enough:,} where not "
             f"one is lost. These can rule out a loss of {f.smallest_margin * 100:.1f} points at best"
         )
+    if f.clusters:
+        first += f" (of {f.clusters:,} conversations, each counted as one case until more is known)"
     share = f"{f.discordant * 100:.0f} % of them come out differently"
     of = f"If {share}, as is assumed" if f.assumed else f"Where {share}, as in the newest runs"
     enough = "no number does" if f.likely is None else f"it takes {f.likely:,}"
@@ -199,9 +215,8 @@ def foresight(f: Foresight) -> list[str]:
 
 
 def again(run: RunRow) -> str:
-    """The command that holds this side against the other one, and goes on with what was interrupted."""
-    sides = [shlex.quote(str(one)) for one in (run.backend, run.meta.get("compared_with", "OTHER"))]
-    return f"memtrend compare {' '.join(sides)} --suite {shlex.quote(run.suite)}"
+    """The command that made this side, and that goes on with what was interrupted."""
+    return str(run.meta.get("command", f"memtrend compare --help, for {run.backend} on {run.suite}"))
 
 
 # Its parts ------------------------------------------------------------------------------------------------
@@ -215,6 +230,7 @@ def tag_word(row: TagRow) -> str:
         "inferior": "worse",
         "inconclusive": "cannot tell",
         "held": "all held",
+        "open": "in doubt: ask again",
         "no_confirmed_loss": "no confirmed loss",
         "lost": f"{len(row.lost)} lost, named below",
     }

@@ -6,7 +6,7 @@ B would be for questions like these: paired by case, with an interval, against a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -24,13 +24,34 @@ TRIALS = 4
 """Trials a side by which a loss is confirmed: in three of them."""
 WINDOW = timedelta(hours=24)
 """Runs that lie further apart may have met another provider, another load."""
-VERSION = "1"
+VERSION = "2"
 """Rises when the same answers may be told otherwise."""
 
 Word = Literal["better", "non_inferior", "inferior", "inconclusive"]
-TagWord = Literal["better", "non_inferior", "inferior", "inconclusive", "held", "lost", "no_confirmed_loss"]
-"""Of a tag with too few cases for a verdict: `held` where it is critical and nothing was lost, `lost` where
-something was, by name."""
+TagWord = Literal[
+    "better", "non_inferior", "inferior", "inconclusive", "held", "lost", "open", "no_confirmed_loss"
+]
+"""Of a tag with too few cases for a verdict: `lost` where something was, by name; `open` where a critical
+case was neither kept nor lost for sure; `held` where each is critical, was answered, and was not lost."""
+
+
+def taken(rows: Sequence[RunRow], trials: int) -> tuple[RunRow, ...]:
+    """The newest of them that have so many trials together, oldest first; none where all have fewer."""
+    found = 0
+    for place in range(len(rows) - 1, -1, -1):
+        found += rows[place].trials
+        if found >= trials:
+            return tuple(rows[place:])
+    return ()
+
+
+def windows_apart(a: Sequence[RunRow], b: Sequence[RunRow]) -> timedelta:
+    """How far the run of either side that is alone the most lies from the nearest one of the other side."""
+    return max(
+        min(abs(one.started_at - other.started_at) for other in others)
+        for rows, others in ((a, b), (b, a))
+        for one in rows
+    )
 
 
 class SideTold(NamedTuple):
@@ -120,10 +141,10 @@ class Reference(NamedTuple):
     `everything`), `dense`, or a `ceiling` (a belief store)."""
 
     name: str
-    kind: Literal["floor", "dense", "ceiling"]
+    kind: str
     rate: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     n: int
     run_id: int
 
@@ -132,7 +153,8 @@ class Foresight(NamedTuple):
     """What can be known before anything is run. `cases` that would be compared; `enough`: cases it takes
     where not one is lost; `likely`: cases it takes where a share `discordant` comes out differently, None
     where 100,000 do not do; `discordant`: of the two sides' newest runs, or what is assumed where `assumed`;
-    `smallest_margin`: what these cases can rule out at best, no case being lost."""
+    `smallest_margin`: what these cases can rule out at best, no case being lost; `clusters`: of how many
+    conversations they are, None where each stands for itself."""
 
     cases: int
     margin: float
@@ -141,6 +163,7 @@ class Foresight(NamedTuple):
     discordant: float
     assumed: bool
     smallest_margin: float
+    clusters: int | None = None
 
     @property
     def can_conclude(self) -> bool:
@@ -153,7 +176,8 @@ class Comparison(NamedTuple):
     these cases would have shown with 80 % power; `changes`: from A's newest environment to B's, None where
     one was not kept, and `suspects` of a loss among them; `latencies`: each side's, one value a case, ms;
     `warnings`: what to know before trusting it, as sentences; `licence` and `citation` of the suite;
-    `with_texts`: whether texts of memories were asked for, and may be shown."""
+    `with_texts`: whether texts of memories were asked for, and may be shown; `open`: critical cases that A
+    passes and of which it is not known whether B does, for which no verdict calls B as good."""
 
     suite: str
     suite_version: str
@@ -179,6 +203,7 @@ class Comparison(NamedTuple):
     licence: str = ""
     citation: str = ""
     with_texts: bool = False
+    open: tuple[str, ...] = ()
 
     @property
     def cannot_rule_out(self) -> float | None:

@@ -44,7 +44,7 @@ class Side(NamedTuple):
 def side(text: str) -> Side:
     """Raises `BadSide`."""
     text = text.strip()
-    if re.fullmatch(r"\d+(\s*,\s*\d+)*", text):
+    if re.fullmatch(r"\d{1,18}(\s*,\s*\d{1,18})*", text):
         return Side(text, run_ids=tuple(int(number) for number in text.split(",")))
     found = re.fullmatch(r"([^@<>]+)([@<>])(.+)", text)
     if found is None:
@@ -65,9 +65,10 @@ def _advice(text: str) -> str:
 
 
 def _days(what: str) -> tuple[date | None, date | None]:
-    first, _, last = what.partition("..")
+    """None for what is no day: "20260101" is the name of a release, and the last day of all has no next."""
+    found = re.fullmatch(r"(\d{4}-\d\d-\d\d)(?:\.\.(\d{4}-\d\d-\d\d))?", what)
     try:
-        since = date.fromisoformat(first)
-        return since, date.fromisoformat(last) if last else since
+        days = [date.fromisoformat(day) for day in found.groups() if day] if found else []
     except ValueError:
         return None, None
+    return (days[0], days[-1]) if days and max(days) < date.max else (None, None)

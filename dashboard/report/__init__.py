@@ -44,7 +44,3 @@ def document(told: Told, made: datetime | None = None) -> Document:
     if isinstance(told, Comparison):
         return of_comparison.document(told, at)
     return of_week.document(told, at) if isinstance(told, Week) else of_run.document(told, at)
-
-
-comparison_html = run_html = week_html = html
-comparison_markdown = run_markdown = week_markdown = markdown

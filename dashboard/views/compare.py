@@ -26,6 +26,7 @@ from dashboard.compared import Chosen
 from dashboard.parts import Colour, plain
 from store import comparison_words, queries, words
 from store.comparisons import LEVEL, TRIALS, Comparison, RatioRow, SideTold, Turned, Word
+from store.licences import withheld
 from store.sides import BadSide
 
 LOOKS: dict[Word, tuple[Colour, str]] = {
@@ -100,8 +101,11 @@ def _sides(c: Comparison, chosen: Chosen) -> None:
 
 def _tools(c: Comparison, chosen: Chosen) -> None:
     with st.popover("Download", icon=":material/download:", type="tertiary"):
-        texts = st.checkbox("With questions and answers", key="texts")
-        told = c._replace(with_texts=texts)
+        why = withheld(c.suite, c.suite_origin, c.licence)
+        texts = st.checkbox(
+            "With questions and answers", key="texts", disabled=bool(why), help=plain(why) or None
+        )
+        told = c._replace(with_texts=texts and not why)
         kept: dict[str, Any] = {"on_click": "ignore", "type": "tertiary", "icon": ":material/download:"}
         name = re.sub(r"[^\w.-]+", "-", f"{c.suite}-{c.a.name}-{c.b.name}")
         st.download_button(

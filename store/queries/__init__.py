@@ -203,7 +203,7 @@ from store.queries.series import (
     trends,
 )
 from store.queries.side_choices import SideChoice, side_choices
-from store.queries.sides import COMPARED, UnknownMark, is_of_system, side_runs
+from store.queries.sides import COMPARED, COMPARED_WITH, UnknownMark, is_of_system, side_runs
 from store.queries.spending import cost_of_a_case, spent_on
 from store.queries.suites import (
     BackendRow,
@@ -234,6 +234,7 @@ from store.queries.week import week
 __all__ = [
     "CALIBRATION",
     "COMPARED",
+    "COMPARED_WITH",
     "CONFIRM",
     "EXPORTED",
     "GATE",

@@ -122,14 +122,21 @@ def _with_hits(rows: Sequence[Turned], hits: Mapping[tuple[int, int], str]) -> t
 
 
 def foresight(
-    db: Database, suite: str, a: Sequence[int], b: Sequence[int], margin: float, cases: int | None = None
+    db: Database,
+    suite: str,
+    a: Sequence[int],
+    b: Sequence[int],
+    margin: float,
+    cases: int | None = None,
+    clusters: int | None = None,
 ) -> Foresight:
-    """What such a comparison could show, from the runs there are; without any on a side, of `cases` cases."""
+    """What such a comparison could show, from the runs there are; without any on a side, of `cases` cases in
+    so many `clusters`, None where each stands for itself."""
     from store.comparing import foreseen, foreseen_of
 
     if a and b:
         return foreseen_of(comparison_record(db, suite, a, b), margin)
-    return foreseen(cases or 0, margin)
+    return foreseen(cases or 0, margin, clusters=clusters)
 
 
 def comparison_record(

@@ -37,6 +37,7 @@ class _Run(NamedTuple):
     id: int
     backend: str
     started_at: datetime
+    finished_at: datetime
     environment_id: int | None
 
 
@@ -58,7 +59,9 @@ def side_choices(db: Database, suite: str) -> list[SideChoice]:
 def _whole(connection: Connection, suite: str) -> list[_Run]:
     """By backend in order of first appearance, the newest first."""
     query = (
-        sa.select(m.run.c.id, m.backend.c.name, m.run.c.started_at, m.run.c.environment_id)
+        sa.select(
+            m.run.c.id, m.backend.c.name, m.run.c.started_at, m.run.c.finished_at, m.run.c.environment_id
+        )
         .join(m.backend, m.backend.c.id == m.run.c.backend_id)
         .where(
             m.run.c.suite_id == suite_id(connection, suite),
@@ -86,6 +89,15 @@ def _release(content: dict[str, Any]) -> str:
 def _narrower(
     name: str, rows: Sequence[_Run], releases: Mapping[int | None, str], dated: Sequence[MarkRow]
 ) -> Iterator[SideChoice]:
+    if not set(name) & set("@<>"):  # of a release that was compared, more behind its name reads otherwise
+        yield from _dated(name, rows, releases, dated)
+    for row in rows[:NEWEST_RUNS]:
+        yield SideChoice(str(row.id), "run", name, str(row.id), row.started_at)
+
+
+def _dated(
+    name: str, rows: Sequence[_Run], releases: Mapping[int | None, str], dated: Sequence[MarkRow]
+) -> Iterator[SideChoice]:
     known = list(dict.fromkeys(filter(None, (releases.get(row.environment_id, "") for row in rows))))
     if len(known) > 1:
         yield from (SideChoice(f"{name}@{one}", "release", name, one) for one in known[:NEWEST_RELEASES])
@@ -95,13 +107,11 @@ def _narrower(
     days = {f"{row.started_at:%Y-%m-%d}": row.started_at for row in reversed(rows)}
     for day in sorted(days, reverse=True)[:NEWEST_DAYS]:
         yield SideChoice(f"{name}@{day}", "day", name, day, days[day])
-    for row in rows[:NEWEST_RUNS]:
-        yield SideChoice(str(row.id), "run", name, str(row.id), row.started_at)
 
 
 def _passed(rows: Sequence[_Run], dated: Sequence[MarkRow]) -> list[MarkRow]:
     """The newest marks with runs on either side, each text once: the newest one of a text is meant."""
-    last, first = rows[0].started_at, rows[-1].started_at
+    last, first = rows[0].started_at, min(row.finished_at for row in rows)
     newest = {mark.text: mark for mark in dated}
-    passed = [mark for mark in newest.values() if first < mark.at <= last]
+    passed = [mark for mark in newest.values() if first <= mark.at <= last]
     return sorted(passed, key=lambda mark: mark.at, reverse=True)[:NEWEST_MARKS]

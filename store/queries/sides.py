@@ -21,6 +21,8 @@ from store.sides import Side
 COMPARED = "@compare"
 """Subset of the runs that a comparison made: they are no nights of their series, and nothing is said of
 them."""
+COMPARED_WITH = "compared_with"
+"""In the meta of such a run: what the other side was called."""
 MOST_TRIALS = 10
 """Of each case, that a side is made of at most."""
 FEW = 5
@@ -36,11 +38,27 @@ class UnknownMark(NothingToCompare):
 def side_runs(db: Database, suite: str, side: Side) -> list[RunRow]:
     """The whole runs that a side names, oldest first: of one suite version and one system (packages of the
     backend, what it tells of itself, its configuration, the scorers), the newest one that fits; at most as
-    many as give `MOST_TRIALS` trials. Raises `NothingToCompare`."""
+    many as give `MOST_TRIALS` trials, but all that were named by hand. Raises `NothingToCompare`."""
     found = _named(db, suite, side) if side.run_ids else _of_backend(db, suite, side)
     known = _systems(db, found)
     alike = [row for row in found if known[row.id] == known[found[0].id]]
-    return sorted(_enough(alike), key=lambda row: (row.started_at, row.id))
+    if side.run_ids:  # what a person named, stands as it was named
+        _refuse_unlike(found, alike)
+        return sorted(alike, key=_in_order)
+    return sorted(_enough(alike), key=_in_order)
+
+
+def _in_order(row: RunRow) -> tuple[datetime, int]:
+    return row.started_at, row.id
+
+
+def _refuse_unlike(named: Sequence[RunRow], alike: Sequence[RunRow]) -> None:
+    if unlike := sorted({row.id for row in named} - {row.id for row in alike}):
+        others = ", ".join(map(str, unlike))
+        raise NothingToCompare(
+            f"a side is of one suite version, scorer and system, and {others} and {named[0].id} are not: "
+            f"memtrend diff {unlike[0]} {named[0].id} says what differs"
+        )
 
 
 def _named(db: Database, suite: str, side: Side) -> list[RunRow]:
@@ -62,8 +80,11 @@ def _named(db: Database, suite: str, side: Side) -> list[RunRow]:
 
 
 def _of_backend(db: Database, suite: str, side: Side) -> list[RunRow]:
-    """The one that decides on the system comes first."""
+    """The one that decides on the system comes first. A backend of just this name, as a release that was
+    compared has one, comes before what the name may mean besides."""
     with db.read() as connection:
+        if side.relation == "at" and (rows := _whole(connection, suite, side.text)):
+            return rows
         rows = _whole(connection, suite, side.backend)
     fitting = list(_fitting(db, side, rows))
     if not fitting:
@@ -88,11 +109,13 @@ def _whole(connection: Connection, suite: str, backend: str) -> list[RunRow]:
 def _fitting(db: Database, side: Side, rows: Sequence[RunRow]) -> Iterable[RunRow]:
     if side.relation == "newest":
         return rows
+    if side.relation == "at" and (released := _of_release(db, rows, side.what)):
+        return released  # also where a mark says the same: it may have outlasted the release
     start, end = _time(db, side)
     if start is None:
-        return _of_release(db, rows, side.what)
+        return []
     if side.relation == "before":
-        return [row for row in rows if row.started_at < start]
+        return [row for row in rows if (row.finished_at or row.started_at) <= start]
     if side.relation == "after":
         return [row for row in reversed(rows) if row.started_at >= end]
     return [row for row in rows if start <= row.started_at < end]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from collectors.alerting import after_runs
-from collectors.comparing import Held, taken, to_run
+from collectors.comparing import Held, to_run
 from collectors.configured import configured, release_config
 from collectors.lease import BackendLease, InstanceBusy
 from collectors.plans import RunLimits, compared
@@ -17,11 +17,13 @@ from collectors.runner import run
 from collectors.runs import NothingToResume, interrupted
 from collectors.side_by_side import play_sides, to_go_on
 from store import queries
+from store.comparisons import taken
 from store.settings import Settings, SettingsError
 from tests.collectors.playground import LINES, cases, plan, project, results, suite
 
 pytestmark = pytest.mark.usefixtures("no_pauses")
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+COMMAND = "memtrend compare a b --suite small --trials 2"
 
 
 def both(of, *, trials=2, limits=None, a="Shelf", b="Shelf", **options):
@@ -32,7 +34,7 @@ def both(of, *, trials=2, limits=None, a="Shelf", b="Shelf", **options):
         )
         for name, type in (("a", a), ("b", b))
     ]
-    return [compared(made[0], "b"), compared(made[1], "a")]
+    return [compared(made[0], "b", COMMAND), compared(made[1], "a", COMMAND)]
 
 
 def play(db, plans, on_progress=lambda progress: None, stop=None):
@@ -73,7 +75,7 @@ def test_no_nights(db, tmp_path):
     assert [(row.status, row.subset, row.trigger, row.trials, row.cases_done) for row in rows] == [
         ("whole", "@compare", "compare", 3, 12)
     ] * 2
-    assert [row.meta for row in rows] == [{"compared_with": "b"}, {"compared_with": "a"}]
+    assert [row.meta for row in rows] == [{"compared_with": other, "command": COMMAND} for other in "ba"]
     assert queries.overview(db) == []
     assert queries.trend(db, "small", "pass") == []
     assert [queries.verdict(db, row.id) for row in rows] == [None, None]
@@ -116,7 +118,7 @@ def test_what_is_gone_on_with(db, tmp_path):
     assert to_go_on([row], plans[0], row.started_at + 23 * hours) == row
     assert to_go_on([row], plans[0], row.started_at + 25 * hours) is None
     assert to_go_on([row._replace(cancelled=True)], plans[0], row.started_at) is None
-    assert to_go_on([row], compared(plans[0], "c"), row.started_at) is None
+    assert to_go_on([row], compared(plans[0], "c", COMMAND), row.started_at) is None
 
 
 def test_is_no_run_to_resume(db, tmp_path):
@@ -142,8 +144,8 @@ def test_a_broken_side(db, tmp_path):
 def test_an_invalid_side(db, tmp_path):
     """A side with too many errors is invalid, while the other one's run is whole and kept."""
     refusing = plan(suite(tmp_path, cases(4)), "Refusing", name="b", options={"word": "door"})
-    good = compared(plan(refusing.suite, name="a"), "b")
-    outcomes = play(db, [good, compared(replace(refusing, limits=RunLimits(timeout_s=5)), "a")])
+    good = compared(plan(refusing.suite, name="a"), "b", COMMAND)
+    outcomes = play(db, [good, compared(replace(refusing, limits=RunLimits(timeout_s=5)), "a", COMMAND)])
     assert [outcome.status for outcome in outcomes] == ["whole", "invalid"]
     assert queries.run(db, outcomes[0].run_id).metrics["pass"].n == 4
 

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from dashboard import compare_tables, compared, report
 from store import comparison_words, queries, writes
-from store.comparisons import Comparison
+from store.comparisons import TRIALS, Comparison, taken
 from store.database import open_database
 from store.sides import side
 from tests.dashboard.alarmed import Alarmed
@@ -42,7 +42,8 @@ def chosen(at: AppTest) -> tuple[str | None, str | None]:
 
 def of_record(seeded: Seeded, a: str = "mem0", b: str = "hybrid") -> Comparison:
     with closing(open_database(seeded.url)) as db:
-        ids = [tuple(row.id for row in queries.side_runs(db, "golden", side(one))) for one in (a, b)]
+        rows = [taken(queries.side_runs(db, "golden", side(one)), TRIALS) for one in (a, b)]
+        ids = [tuple(row.id for row in own) for own in rows]
         return queries.comparison(db, "golden", *ids, names=(a, b), with_texts=True)
 
 

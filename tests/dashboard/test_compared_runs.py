@@ -12,6 +12,8 @@ from tests.dashboard.conftest import Open
 from tests.dashboard.seed import seed
 from tests.dashboard.test_pages import text, title
 
+COMMAND = "memtrend compare hybrid mem0 --suite golden --margin 0.05"
+
 
 @pytest.fixture(scope="module")
 def interrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, int]:
@@ -23,7 +25,7 @@ def interrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, int]:
     values = {"subset": queries.COMPARED, "status": "interrupted", "reason": "stopped"}
     with database.write() as connection:
         side = m.run.update().where(m.run.c.id == row.id)
-        connection.execute(side.values(**values, meta={"compared_with": "dense"}))
+        connection.execute(side.values(**values, meta={"compared_with": "hybrid", "command": COMMAND}))
         connection.execute(sa.delete(m.rollup).where(m.rollup.c.run_id == row.id))
     database.close()
     return url, row.id
@@ -35,8 +37,8 @@ def test_its_page(interrupted: tuple[str, int], open_page: Open) -> None:
     at = open_page("run", url, run=str(run_id))
     title(at)
     assert "This run is a side of a comparison, and no night of its series." in text(at)
-    assert "`memtrend compare mem0 dense --suite golden` finishes it" in text(at).replace("\\", "")
-    assert [block.value for block in at.code] == ["memtrend compare mem0 dense --suite golden"]
+    assert f"`{COMMAND}` finishes it" in text(at).replace("\\", "")
+    assert [block.value for block in at.code] == [COMMAND]
 
 
 def test_in_the_list_and_on_the_overview(interrupted: tuple[str, int], open_page: Open) -> None:

@@ -65,7 +65,7 @@ class Seed:
         """A run of another day; only tests turn back the clock."""
         with self.db.write() as connection:
             moved = m.run.update().where(m.run.c.id == run_id)
-            connection.execute(moved.values(started_at=at))
+            connection.execute(moved.values(started_at=at, finished_at=at + timedelta(minutes=1)))
 
     def run(
         self,

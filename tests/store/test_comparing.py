@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from store.comparing import foreseen
 from store.comparisons import Comparison
 from store.queries import COMPARED, NothingToCompare
 from store.records import CaseRecord, SuiteRecord
+from store.sides import side
 from store.stats.comparisons import paired_difference
 from tests.store.seeding import START, Seed, outcome, scenario
 
@@ -20,9 +23,10 @@ TRIALS = 4
 
 
 class Pair:
-    """Two backends, asked the same cases four times each. `lost`: case -> how many of its trials fail."""
+    """Two backends, asked the same cases four times each, of `of` conversations. `lost`: case -> how many of
+    its trials fail; `errors`: those that fail all, or case -> how many of its last trials do."""
 
-    def __init__(self, seed: Seed, n: int, critical: Collection[str] = ()) -> None:
+    def __init__(self, seed: Seed, n: int, critical: Collection[str] = (), of: int = 0) -> None:
         self.seed, self.cases = seed, [f"case-{i:03d}" for i in range(n)]
         records = tuple(
             CaseRecord(
@@ -42,7 +46,7 @@ class Pair:
         lost: Mapping[str, int] = {},
         *,
         trials: int = TRIALS,
-        errors: Collection[str] = (),
+        errors: Collection[str] | Mapping[str, int] = (),
         skipped: Collection[str] = (),
         latency_ms: float = 2.0,
         cases: Sequence[str] | None = None,
@@ -59,9 +63,9 @@ class Pair:
 
     @staticmethod
     def _answer(name, trial, failing, errors, skipped, latency_ms):
-        if name in errors or name in skipped:
-            status = "error" if name in errors else "skipped"
-            return outcome(name, passed=None, trial=trial, status=status)
+        failed = errors.get(name, 0) if isinstance(errors, Mapping) else TRIALS * (name in errors)
+        if trial > TRIALS - failed or name in skipped:
+            return outcome(name, passed=None, trial=trial, status="error" if failed else "skipped")
         given = outcome(name, passed=trial > failing, trial=trial)
         return replace(given, latency_ms=latency_ms * (1 + int(name[-3:]) / 100))
 
@@ -128,6 +132,116 @@ def test_a_critical_case_decides_alone(seed):
     assert c.migration.verdict == "inferior"
     assert "case-050" in comparison_words.evidence(c)
     assert own.compared(a, own.run("newer", {"case-050": 2})).migration.verdict != "inferior"
+
+
+@pytest.mark.parametrize(
+    "of_b",
+    [
+        {"lost": {"case-050": 2}},
+        {"lost": {"case-050": 1}, "trials": 1},
+        {"errors": ["case-050"]},
+        {"cases": [f"case-{i:03d}" for i in range(500) if i != 50]},
+    ],
+    ids=["now and then", "one trial", "no answer", "not asked"],
+)
+def test_while_a_critical_case_is_open_nothing_is_called_as_good(seed, of_b):
+    """Neither kept nor lost for sure, it withholds the word, and title and sentence say so; asked again and
+    passed, it is over."""
+    own = Pair(seed, 500, critical=["case-050", "case-000", "case-001", "case-002", "case-003", "case-004"])
+    a = own.run("old")
+    c = own.compared(a, own.run("new", **of_b))
+    assert c.migration.low > -0.03
+    assert (c.migration.verdict, c.open, c.migration.needed) == ("inconclusive", ("case-050",), None)
+    assert comparison_words.title(c) == (
+        "Cannot tell yet whether new can replace old on golden: 1 critical case is in doubt"
+    )
+    assert "case-050" in comparison_words.evidence(c)
+    assert "again" in comparison_words.settle(c)
+    assert own.compared(a, own.run("newer")).migration.verdict == "non_inferior"
+
+
+def test_three_losses_and_an_error_are_a_loss(seed):
+    """Three of four trials are enough: an error is no pass that could save it."""
+    own = Pair(seed, 500, critical=[f"case-{i:03d}" for i in range(5)])
+    c = own.compared(own.run("old"), own.run("new", {"case-001": 3}, errors={"case-001": 1}))
+    assert [(one.case, one.confirmed) for one in c.lost] == [("case-001", True)]
+    assert c.migration.verdict == "inferior"
+    assert {row.tag: row.word for row in c.tags}["few"] == "lost"
+
+
+def test_a_tag_with_an_open_critical_case_did_not_hold(seed):
+    """Also one that a case is missing of did not: what was not answered, nobody held."""
+    own = Pair(seed, 500, critical=[f"case-{i:03d}" for i in range(5)])
+    a = own.run("old")
+    words = {
+        name: {row.tag: row.word for row in own.compared(a, own.run(name, **of_b)).tags}["few"]
+        for name, of_b in (
+            ("wavers", {"lost": {"case-001": 2}}),
+            ("silent", {"errors": ["case-001"]}),
+            ("unable", {"skipped": ["case-001"]}),
+        )
+    }
+    assert words == {"wavers": "open", "silent": "open", "unable": "no_confirmed_loss"}
+
+
+def test_what_was_not_answered_is_said_and_may_be_too_much(seed):
+    """Ten errors of 120 would be too much, were they losses, so they withhold the word; one error in a trial
+    would not; both are counted aloud."""
+    own = Pair(seed, 200)
+    a = own.run("old")
+    many = own.compared(a, own.run("many", errors=own.cases[:20]))
+    assert (many.cases, many.migration.verdict) == (180, "inconclusive")
+    assert "did not answer" in comparison_words.evidence(many)
+    assert "20 cases got no answer from many" in many.warnings
+    few = own.compared(a, own.run("few", errors={"case-007": 1}))
+    assert few.migration.verdict == "non_inferior"
+    assert "1 case none in some of the trials on few" in few.warnings
+    assert own.compared(own.run("older", errors=own.cases[:20]), a).migration.verdict != "inconclusive"
+
+
+def test_critical_cases_that_do_not_apply_are_named(seed):
+    """What a backend cannot do is no doubt about it, and no secret."""
+    own = Pair(seed, 200, critical=["case-009"])
+    c = own.compared(own.run("old"), own.run("new", skipped=["case-009"]))
+    assert c.migration.verdict == "non_inferior"
+    assert "Critical and not compared, since it does not apply to new: case-009" in c.warnings
+
+
+def test_conversations_are_what_is_counted(seed):
+    """Five hundred cases of twenty conversations conclude no more before than after: both say so."""
+    own = Pair(seed, 500, of=20)
+    a, b = own.run("old"), own.run("new")
+    before = queries.foresight(seed.db, "golden", (a,), (b,), 0.03)
+    after = own.compared(a, b)
+    assert (before.can_conclude, before.clusters) == (False, 20)
+    assert after.migration.verdict == "inconclusive"
+    assert before.smallest_margin == pytest.approx(-after.migration.low, abs=0.001)
+    assert "20 conversations" in comparison_words.foresight(before)[0]
+
+
+def test_each_run_has_one_of_the_other_side_beside_it(seed):
+    """Nights of both sides are one window; a run that is alone for days is told, and by how many."""
+    own = Pair(seed, 100)
+    for backend, days in (("old", (0, 1)), ("new", (0, 1)), ("newer", (0, 9))):
+        for day in days:
+            seed.at(own.run(backend, trials=2), START + timedelta(days=day))
+    ids = {
+        name: tuple(row.id for row in queries.side_runs(seed.db, "golden", side(name)))
+        for name in ("old", "new", "newer")
+    }
+    together = queries.comparison(seed.db, "golden", ids["old"], ids["new"])
+    apart = queries.comparison(seed.db, "golden", ids["old"], ids["newer"])
+    assert together.warnings == ()
+    assert [line for line in apart.warnings if "up to 8 days apart" in line]
+
+
+def test_a_margin_that_would_have_been_met_is_met(seed):
+    """The margin that is offered, asked for, concludes."""
+    few = Pair(seed, 40)
+    a, b = few.run("old"), few.run("new", {"case-001": 2})
+    told = comparison_words.settle(few.compared(a, b))
+    offered = float(re.search(r"a margin of ([\d.]+) points would have been met", told)[1])
+    assert few.compared(a, b, margin=offered / 100).migration.verdict == "non_inferior"
 
 
 def test_small_tags_get_names_and_no_verdict(pair):

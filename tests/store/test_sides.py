@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 
 import pytest
 
@@ -152,3 +152,46 @@ def test_a_run_is_of_the_system_that_it_ran_on(db, nights):
     assert queries.is_of_system(db, row, ran_on)
     assert queries.is_of_system(db, row, {**ran_on, "git": {"revision": "other"}})
     assert not queries.is_of_system(db, row, {**ran_on, "packages": {"mem0ai": "9"}})
+
+
+def test_runs_that_were_named_are_all_taken_or_refused(db, seed, nights):
+    """Nothing that a person named is left out in silence: more than ten trials stay, another release is
+    refused by name."""
+    new = environment(db, "2.0.0")
+    many = [seed.run(seed.suite(), ALL, day=8 + n, trials=4, environment_id=new) for n in range(4)]
+    assert ids(db, ",".join(map(str, many))) == many
+    with pytest.raises(NothingToCompare, match=f"memtrend diff {nights['old2']} {nights['new0']}"):
+        ids(db, f"{nights['old2']},{nights['new0']}")
+
+
+def test_a_release_comes_before_a_mark_of_its_name(db, seed, nights):
+    """A mark may outlast the release that it announced; the release is meant."""
+    writes.add_mark(db, "1.0.0", START.replace(hour=1))
+    assert ids(db, "keyword@1.0.0") == [nights[name] for name in ("old0", "old1", "old2")]
+
+
+def test_a_backend_of_just_this_name_comes_first(db, seed, nights):
+    """A release that was compared has runs under a name of its own, and what the page offers is found."""
+    compared = seed.run(seed.suite(), ALL, backend="keyword@1.0.0", day=9, subset=COMPARED)
+    assert ids(db, "keyword@1.0.0") == [compared]
+    offered = [one for one in queries.side_choices(db, "golden") if one.backend == "keyword@1.0.0"]
+    assert [one.kind for one in offered] == ["newest", "run"]
+    assert all(ids(db, one.text) == [compared] for one in offered)
+
+
+def test_what_was_going_on_at_a_mark_is_not_before_it(db, seed, nights):
+    """A run counts as before something when it had ended by then."""
+    writes.add_mark(db, "deploy 42", START + timedelta(seconds=30))
+    with pytest.raises(NothingToCompare, match="lies before"):
+        ids(db, "keyword<deploy 42")
+
+
+@pytest.mark.parametrize("text", ["mem0@9999-12-31", "mem0@20260101"])
+def test_what_is_no_day_with_a_next_one_is_none(text):
+    """Neither the last day of all nor a number of eight digits is a day."""
+    assert side(text).since is None
+
+
+def test_a_number_that_is_no_runs_names_none():
+    """No run has an id beyond what a record can hold."""
+    assert side("99999999999999999999").run_ids == ()
