@@ -121,6 +121,7 @@ def comparison(c: Comparison) -> dict[str, Any]:
         "needed": found.needed,
         "lost": [one.case for one in said.confirmed(c.lost)],
         "gained": [one.case for one in said.confirmed(c.gained)],
+        "open": list(c.open),
         "turned": [_turned(one, side) for side in ("lost", "gained") for one in getattr(c, side)],
         "tags": [row._asdict() for row in c.tags],
         "metrics": [row._asdict() for row in c.metrics],

@@ -35,6 +35,7 @@ class Pair:
                 f"what of {name}?",
                 tags=("all", *(["few"] if i < 5 else [])),
                 critical=name in critical,
+                cluster=f"talk-{i % of}" if of else None,
             )
             for i, name in enumerate(self.cases)
         )
