@@ -189,7 +189,7 @@ def _choose(key: str, *options: str) -> Callable[[Page, int], Any]:
 
 CLICKS = (
     ("another range", _press("radio", "90 d", "365 d")),
-    ("one backend less or more", _press("button", "hybrid")),
+    ("another highlight", _choose("highlight", "hybrid", "keyword", "dense")),
     ("another metric", _choose("metric", "recall@k", "mrr", "pass")),
     ("another suite", _choose("suite", "contract", "golden")),
 )

@@ -14,7 +14,9 @@ import sys
 import tomllib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import streamlit as st
@@ -39,6 +41,8 @@ HERE = Path(__file__).parent
 SELDOM = 200_000
 """Objects made between two looks for garbage in cycles. One trend is 30,000, and with Python's 700 the whole
 of what is loaded is looked through again and again while they are read."""
+DRAW = ("pandas", "plotly.graph_objects", "scipy.special", "dashboard.charts", "store.comparing")
+"""What most pages load with their first viewer: a second, of which the first viewer would see nothing."""
 LOG = logs.get("dashboard")
 
 
@@ -51,8 +55,15 @@ def _logged(request: Request, error: Exception) -> Response:
 async def _life(_: st.App) -> AsyncIterator[None]:
     """From listening to the end, in the log as the collector's is."""
     LOG.info("the dashboard listens", url=_url())
+    Thread(target=_load, name="memtrend-load", daemon=True).start()
     yield
     LOG.info("the dashboard ends")
+
+
+def _load() -> None:
+    """Loads what pages draw with while nobody has come yet."""
+    for name in DRAW:
+        import_module(name)
 
 
 def _url() -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,15 @@ def test_a_broken_configuration_is_503(where: str, get: Get, monkeypatch: pytest
     assert status == 503
     assert "MEMTREND_DATABASES__URL" in answer["error"]
     assert "hush-hush" not in answer["error"]
+
+
+def test_what_pages_draw_with_is_loaded_before_anybody_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the server waits for its first viewer, each of them is loaded, once."""
+    loaded: list[str] = []
+    monkeypatch.setattr(server, "import_module", loaded.append)
+    server._load()
+    assert loaded == list(server.DRAW)
+    assert all(find_spec(name) for name in loaded)
 
 
 def test_large_answers_are_packed(get: Get) -> None:
